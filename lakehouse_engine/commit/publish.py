@@ -24,7 +24,7 @@ from lakehouse_engine.commit.beside.completion import await_store
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
-from lakehouse_engine.commit.ruling_out import can_be_ruled_out, rule_out
+from lakehouse_engine.commit.ruling_out import can_be_ruled_out, is_run_again, rule_out
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.engine import LocalRunner, looking_runner
 from lakehouse_engine.errors import (
@@ -37,10 +37,9 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, WRITER_KEY, HoodieCommitMetadata
-from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage, StoredFile
-from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.view.table_state import TableState
 
@@ -73,8 +72,8 @@ class Publication:
         storage, time = state.storage, inflight.requested_time
         content = state.layout.encode_commit(_signed(metadata))
         close_to_attempts(storage, time)
-        may_be_run_again = in_object_store(storage) and inflight.action is Action.COMPACTION
-        if not may_be_run_again:
+        run_again = is_run_again(storage, inflight)
+        if not run_again:
             _remove_unnamed(storage, time, metadata)
         # What late attempts of earlier writes left in the partitions that this one has listed.
         clear_strays(state, state.view.seen, most_logs=_MOST_LOGS)
@@ -82,7 +81,7 @@ class Publication:
         await_store(state, time, metadata, written_ms)
         completed = self._complete(state, inflight, content)
         try:
-            if may_be_run_again:
+            if run_again:
                 # Until now a run before may have been completed yet, with other files (`ruling_out`).
                 _remove_unnamed(storage, time, metadata)
             storage.delete_tree(marker_folder(time))

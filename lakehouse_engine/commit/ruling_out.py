@@ -19,6 +19,7 @@ from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.errors import CommitOutcomeUnknownError, IllegalTransitionError, UnansweredError
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import has_file, in_object_store
 from lakehouse_engine.view.table_state import TableState
 
@@ -36,6 +37,11 @@ def can_be_ruled_out(inflight: Instant, error: CommitOutcomeUnknownError) -> boo
 def may_come(state: TableState, dead: Instant) -> bool:
     """Whether the completed file of a write of this engine, whose process died, may be on its way."""
     return dead.action in _WRITES and is_closed(state, dead)
+
+
+def is_run_again(storage: Storage, inflight: Instant) -> bool:
+    """Whether an instant that is not ruled out may be completed yet by a run before: until it is completed, files of that run stay."""
+    return in_object_store(storage) and inflight.action is Action.COMPACTION
 
 
 def is_closed(state: TableState, dead: Instant) -> bool:

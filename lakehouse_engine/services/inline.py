@@ -16,7 +16,7 @@ from lakehouse_engine.options import CompactionOptions, ServiceOptions, WriteOpt
 from lakehouse_engine.services.archive import archive, archive_is_due
 from lakehouse_engine.services.clean import clean, clean_is_due
 from lakehouse_engine.services.compact import is_due, run, schedule, schedule_and_run
-from lakehouse_engine.services.compact.plan import pending_plans
+from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 

@@ -19,7 +19,7 @@ from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.index import simple
 from lakehouse_engine.index.lookup import tag_files
-from lakehouse_engine.services.compact import execution
+from lakehouse_engine.services.compact import compaction
 from lakehouse_engine.services.compact.merging import compact_slice
 from lakehouse_engine.verify.table import verify
 from lakehouse_engine.write import routes
@@ -129,7 +129,7 @@ def test_an_executor_killed_while_keys_are_looked_up(
 @pytest.mark.parametrize("table", ["mor"], indirect=True)
 def test_an_executor_killed_in_a_compaction(cluster: Cluster, table: HoodieTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table.upsert(batch(2), options={"hoodie.compact.inline": "false"})
-    monkeypatch.setattr(execution, "compact_slice", Held(compact_slice, tmp_path / "held"))
+    monkeypatch.setattr(compaction, "compact_slice", Held(compact_slice, tmp_path / "held"))
     with killing(cluster, tmp_path / "held") as killed:
         table.compact()
     assert killed

@@ -21,7 +21,7 @@ import lakehouse_engine.services.archive.merge as archive_merge
 import lakehouse_engine.services.archive.plan as archive_plan
 import lakehouse_engine.services.clean.execute as clean_execute
 import lakehouse_engine.services.clean.plan as clean_plan
-import lakehouse_engine.services.compact.execution as compact_execution
+import lakehouse_engine.services.executor.execution as service_execution
 import lakehouse_engine.undo.savepoint as savepoint
 import lakehouse_engine.write.plan.cow as plan_cow
 import lakehouse_engine.write.tasks.base_files as tasks
@@ -287,7 +287,7 @@ def dead_compactions_leave_their_files(patch: Patch) -> None:
         ActiveTimeline(state.storage, state.layout).delete(Instant(instant.requested_time, instant.action, State.INFLIGHT))
         state.storage.delete_tree(marker_folder(instant.requested_time))
 
-    patch.setattr(compact_execution, "take_back", take_back)
+    patch.setattr(service_execution, "take_back", take_back)
 
 
 MUTANTS: list[tuple[Callable[[Patch], None], str]] = [

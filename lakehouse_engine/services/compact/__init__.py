@@ -5,8 +5,7 @@ they log to the slice that it will make. `run` takes the table lock only to begi
 or in a process of its own.
 """
 
-from lakehouse_engine.services.compact.execution import run, schedule_and_run
-from lakehouse_engine.services.compact.scheduling import schedule
+from lakehouse_engine.services.compact.operation import run, schedule, schedule_and_run
 from lakehouse_engine.services.compact.triggers import is_due
 
 __all__ = ["is_due", "run", "schedule", "schedule_and_run"]

@@ -1,29 +1,33 @@
-"""What both kinds of compaction share: how their files are made, and what their commits say."""
+"""What both kinds of compaction share: how their files are made, and the metadata of their commits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.format.avro.arrow_avro import with_meta_columns
+from lakehouse_engine.format.avro.arrow_avro import table_avro_schema, with_meta_columns
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
-from lakehouse_engine.model.instant import State
-from lakehouse_engine.model.plans import HoodieCompactionPlan
-from lakehouse_engine.model.services import CompactionResult
-from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.services.executor.service import Job, Kind
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.tasks.base_files import FileContext
 
 
-def file_context(state: TableState, time: str, schema_text: str, options: WriteOptions) -> FileContext:
+def schema_text(state: TableState, time: str) -> str:
+    """The Avro schema of the table's columns as of an instant, without meta columns."""
+    return table_avro_schema(state.config.name, table_schema(state, time), allow_timestamp_ntz=True)
+
+
+def file_context(state: TableState, time: str, schema: str, options: WriteOptions) -> FileContext:
     """What the files of a compaction share: the table's columns as of its instant."""
     keys = state.config.record_key_fields
     return FileContext(
         storage=state.storage,
         instant_time=time,
         schema=table_schema(state, time),
-        avro_schema=with_meta_columns(schema_text),
+        avro_schema=with_meta_columns(schema),
         options=options,
         unique_columns=frozenset(keys) if len(keys) == 1 else frozenset(),
         partition_columns=state.config.partition_fields,
@@ -32,27 +36,13 @@ def file_context(state: TableState, time: str, schema_text: str, options: WriteO
     )
 
 
-def compaction_metadata(operation: WriteOperationType, stats: Sequence[HoodieWriteStat], schema_text: str) -> HoodieCommitMetadata:
+def compaction_metadata(kind: Kind, job: Job[Any, Any], stats: Sequence[HoodieWriteStat]) -> HoodieCommitMetadata:
     by_partition: dict[str, list[HoodieWriteStat]] = {}
     for stat in stats:
         by_partition.setdefault(stat.partition_path or "", []).append(stat)
     return HoodieCommitMetadata(
         partition_to_write_stats={path: tuple(group) for path, group in by_partition.items()},
-        operation_type=operation,
+        operation_type=kind.operation,
         compacted=True,
-        extra_metadata={SCHEMA_KEY: schema_text, **checksum_metadata(stats)},
-    )
-
-
-def completed_result(time: str, metadata: HoodieCommitMetadata, plan: HoodieCompactionPlan) -> CompactionResult:
-    stats = list(metadata.write_stats())
-    return CompactionResult(
-        instant=time,
-        operation=str(metadata.operation_type),
-        state=str(State.COMPLETED),
-        operations=plan.operations or (),
-        files_created=len(stats),
-        rows_written=sum(stat.num_writes for stat in stats),
-        bytes_written=sum(stat.total_write_bytes for stat in stats),
-        log_files_compacted=sum(stat.total_log_files_compacted for stat in stats),
+        extra_metadata={SCHEMA_KEY: schema_text(job.state, job.requested.requested_time), **checksum_metadata(stats)},
     )

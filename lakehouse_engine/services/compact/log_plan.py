@@ -10,7 +10,8 @@ from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieCompactionStrategy
 from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.read import completeness
-from lakehouse_engine.services.compact.plan import compactable, group_of, operation_of, pending_plans, read_plan
+from lakehouse_engine.services.compact.plan import compactable, group_of, operation_of, read_plan
+from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.view.table_state import TableState
 
 _HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"

@@ -6,11 +6,11 @@ import logging
 from dataclasses import replace
 
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
-from lakehouse_engine.services.compact.plan import operation_of
-from lakehouse_engine.services.compact.scheduling import check_no_older_write, request
+from lakehouse_engine.services.compact.plan import LOG_COMPACTION, operation_of
+from lakehouse_engine.services.executor.scheduling import check_no_older_write, request
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
@@ -35,10 +35,10 @@ def renew(
     It goes first: Hudi's readers refuse a table with a file group in two plans. One who is killed between leaves none, and nothing is lost
     with it but the merging, which is planned again when it is due. Raises `CompactionError` while a write is pending, with nothing changed.
     """
-    check_no_older_write(state)
+    check_no_older_write(LOG_COMPACTION, state)
     anew = replace(plan, operations=tuple(operation_of(piece) for piece in slices))
     ActiveTimeline(state.storage, state.layout).delete_pending(requested)
-    instant = request(state.refresh(), Action.LOG_COMPACTION, anew)
+    instant = request(LOG_COMPACTION, state.refresh(), anew)
     logger.info("%s of %s is planned anew as %s: its slices were logged to since", requested, state.config.name, instant)
     return instant, anew
 

@@ -13,6 +13,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.options.write import MAX_FILE_SIZE
 from lakehouse_engine.services.compact.strategies import (
@@ -23,9 +24,12 @@ from lakehouse_engine.services.compact.strategies import (
     TOTAL_LOG_FILES,
     TOTAL_LOG_FILES_SIZE,
 )
+from lakehouse_engine.services.executor.service import Kind
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
+COMPACTION = Kind(Action.COMPACTION, WriteOperationType.COMPACT, "compaction", CompactionError)
+LOG_COMPACTION = Kind(Action.LOG_COMPACTION, WriteOperationType.LOG_COMPACT, "compaction", CompactionError)
 _MEGABYTE = 1024 * 1024
 
 
@@ -73,11 +77,6 @@ def _metrics(piece: FileSlice) -> dict[str, float]:
         TOTAL_IO_WRITE_MB: float(written),
         TOTAL_IO_MB: float(read + written),
     }
-
-
-def pending_plans(state: TableState, action: Action) -> list[Instant]:
-    """Pending instants of `action` (COMPACTION or LOG_COMPACTION), oldest first."""
-    return [instant for instant in state.timeline.pending() if instant.action is action]
 
 
 def read_plan(state: TableState, time: str, action: Action) -> HoodieCompactionPlan:

@@ -9,7 +9,7 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_HOURS, CLEAN_POLICY, CLEAN_VERSIONS
-from lakehouse_engine.services.compact.plan import pending_plans
+from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind, Refused
 from lakehouse_engine.sql.procedures.procedure import FLAG, LONG, PATH, TEXT, Rows, Values, procedure
 from lakehouse_engine.table_services import TableServices

@@ -203,10 +203,10 @@ def test_after_a_failure_or_a_death_it_is_run_again(tmp_path: Path, dies: bool, 
         compact_logs(task)
         raise Broken
 
-    module = "lakehouse_engine.services.compact.log_execution"
+    module = "lakehouse_engine.services.compact.log_compaction"
     monkeypatch.setattr(f"{module}.compact_logs", fail)
     if dies:
-        monkeypatch.setattr(f"{module}._take_back_after_failure", lambda state, requested: None)
+        monkeypatch.setattr("lakehouse_engine.services.executor.execution._Execution._give_back", lambda execution, job: None)
     arguments = (storage_of(table), TWO_BLOCKS, WriteOptions(), LocalRunner())
     with pytest.raises(Broken):
         run(*arguments, lock_timeout_ms=TIMEOUT_MS, log_compaction=True)

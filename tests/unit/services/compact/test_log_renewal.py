@@ -187,7 +187,7 @@ def test_what_a_program_without_the_lock_logs_meanwhile_ends_the_run(tmp_path: P
         table.timeline_file(f"{later}.deltacommit.requested", b"")
         return compact_logs(task)
 
-    monkeypatch.setattr("lakehouse_engine.services.compact.log_execution.compact_logs", and_a_write)
+    monkeypatch.setattr("lakehouse_engine.services.compact.log_compaction.compact_logs", and_a_write)
     with pytest.raises(CompactionError, match="while a write is going on"):
         run_now(table, log_compaction=True)
     monkeypatch.undo()
@@ -229,7 +229,7 @@ def test_behind_a_commit_nobody_waits_for_a_writer_of_hudi(is_planned: bool, tmp
 
 def _with_a_newer_row(monkeypatch: pytest.MonkeyPatch) -> Planned:
     """Run as it was before: at the instant that was planned, with all that there is by now."""
-    made, module = Planned(), "lakehouse_engine.services.compact.log_execution"
+    made, module = Planned(), "lakehouse_engine.services.compact.log_compaction"
     made.upsert((1, 9))
     monkeypatch.setattr(f"{module}.is_outdated", lambda state, time, slices: False)
     monkeypatch.setattr(f"{module}.LogScope", type("_Unbounded", (), {"of": staticmethod(lambda timeline, window: LogScope.of(timeline))}))
@@ -249,7 +249,7 @@ def test_verify_names_a_block_that_has_what_is_newer_than_it(monkeypatch: pytest
 
 def test_a_block_has_nothing_newer_than_its_instant_whatever_is_overlooked(made: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     later = made.upsert((1, 9))
-    monkeypatch.setattr("lakehouse_engine.services.compact.log_execution.is_outdated", lambda state, time, slices: False)
+    monkeypatch.setattr("lakehouse_engine.services.compact.log_compaction.is_outdated", lambda state, time, slices: False)
     assert made.run().instant == made.planned
     logs = [entry.path for entry in made.table.storage.walk() if ".log." in entry.path]
     blocks = [block for path in logs for block in read_blocks(made.table.storage.read(path)) if block.compacted_times]
@@ -287,13 +287,13 @@ def test_one_who_stops_while_the_plan_is_made_anew_leaves_a_whole_table(
 
 
 def test_a_savepoint_beside_a_dead_run_does_not_pin_what_it_wrote(made: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "lakehouse_engine.services.compact.log_execution"
+    module = "lakehouse_engine.services.compact.log_compaction"
 
     def die(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"{module}._check_nobody_logged", die)
-    monkeypatch.setattr(f"{module}._take_back_after_failure", lambda state, requested: None)
+    monkeypatch.setattr(f"{module}.LogCompaction.check_stands", die)
+    monkeypatch.setattr("lakehouse_engine.services.executor.execution._Execution._give_back", lambda execution, job: None)
     with pytest.raises(KeyboardInterrupt):
         made.run()
     monkeypatch.undo()

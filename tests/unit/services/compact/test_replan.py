@@ -77,7 +77,7 @@ def test_a_log_that_comes_to_the_old_slice_while_it_is_compacted_stops_the_compa
         table.append(late, T1, 3, data_block(late, {"k9": 9}))
         return compact_slice(task)
 
-    monkeypatch.setattr("lakehouse_engine.services.compact.execution.compact_slice", meanwhile)
+    monkeypatch.setattr("lakehouse_engine.services.compact.compaction.compact_slice", meanwhile)
     with pytest.raises(CompactionError, match="run it again"):
         run_now(table)
     monkeypatch.undo()

@@ -40,7 +40,7 @@ from tests.unit.services.compact.tables import (
     table_with_logs,
 )
 
-RUN = "lakehouse_engine.services.compact.execution.compact_slice"
+RUN = "lakehouse_engine.services.compact.compaction.compact_slice"
 
 
 def scheduled(table: HandMadeLogTable) -> str:
@@ -227,14 +227,14 @@ def test_a_failed_run_takes_the_table_back_to_the_plan(tmp_path: Path, monkeypat
 def test_what_a_dead_executor_left_is_removed_and_the_compaction_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_with_logs(tmp_path)
     time = scheduled(table)
-    died = "lakehouse_engine.services.compact.execution._Execution._give_back"
+    died = "lakehouse_engine.services.executor.execution._Execution._give_back"
 
     def die(task: CompactTask) -> HoodieWriteStat:
         compact_slice(task)
         raise Broken
 
     monkeypatch.setattr(RUN, die)
-    monkeypatch.setattr(died, lambda execution: None)
+    monkeypatch.setattr(died, lambda execution, job: None)
     with pytest.raises(Broken):
         run_now(table)
     monkeypatch.undo()

@@ -116,7 +116,7 @@ def test_a_write_that_is_going_on_keeps_compactions_away(tmp_path: Path, monkeyp
         table.timeline_file(f"{T4}.deltacommit.requested", b"")
         return plan_compaction(*arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("lakehouse_engine.services.compact.scheduling.plan_compaction", and_a_write)
+    monkeypatch.setattr("lakehouse_engine.services.compact.compaction.plan_compaction", and_a_write)
     with pytest.raises(CompactionError, match="while a write is going on") as raised:
         schedule_now(table)
     assert raised.value.context["instant"].startswith(T4)

@@ -1,0 +1,81 @@
+"""Put plans of services on the timeline, and find them there."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.table_clock import claim, table_clock
+from lakehouse_engine.errors import StoredFileExistsError, TimelineError
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.services.executor.service import Kind, Plan, Service
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.view.plans import is_plan
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 10
+
+
+def schedule(service: Service[Plan, Any], storage: Storage, *, lock_timeout_ms: int, alone_ms: int) -> tuple[Instant, Plan] | None:
+    """Plan under the table lock, at an instant after every write; None where there is nothing to do.
+
+    Not beside writers of Hudi, for whose end it waits `alone_ms`. Raises as `locked_table`, `Service.plan` and `request`.
+    """
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=alone_ms) as state:
+        plan = service.plan(state)
+        if plan is None:
+            return None
+        instant = request(service.kind, state, plan)
+        logger.info("scheduled %s of %s", instant, state.config.name)
+        return instant, plan
+
+
+def request(kind: Kind, state: TableState, plan: object) -> Instant:
+    """The plan on the timeline, at a new time. Raises the error of the kind while an older write is pending, and `TimelineError`."""
+    timeline, clock = ActiveTimeline(state.storage, state.layout), table_clock(state)
+    content = encode_plan(plan)
+    for _ in range(_ATTEMPTS):
+        current = timeline.load()
+        requested = Instant(clock.next(current), kind.action, State.REQUESTED)
+        check_no_older_write(kind, state.refresh())
+        try:
+            return claim(state, clock, requested, content)
+        except StoredFileExistsError:
+            logger.info("instant %s is taken by another writer; trying the next", requested)
+    raise TimelineError(f"no free instant time in {_ATTEMPTS} tries: too many writers without the table lock", table=state.config.name)
+
+
+def check_no_older_write(kind: Kind, state: TableState) -> None:
+    """Raise the error of the kind while a write is pending: what it adds to a slice after the plan was made would be lost with the slice.
+
+    The table lock keeps out this engine's writers; this finds those of programs that do not know the lock.
+    """
+    for instant in state.timeline.pending().writes():
+        if not is_plan(state, instant):
+            raise kind.error(
+                f"a {kind.name} cannot be scheduled while a write is going on; try again when it is done",
+                instant=instant,
+                table=state.config.name,
+            )
+
+
+def pending_plans(state: TableState, action: Action) -> list[Instant]:
+    """Pending plans of `action`, oldest first."""
+    return [instant for instant in state.timeline.pending() if instant.action is action and is_plan(state, instant)]
+
+
+def choose(kind: Kind, state: TableState, time: str | None) -> Instant | None:
+    """The pending plan of the instant `time`, or the oldest; None without one. Raises the error of the kind for any other `time`."""
+    pending = pending_plans(state, kind.action)
+    if time is None:
+        return pending[0] if pending else None
+    found = next((instant for instant in pending if instant.requested_time == time), None)
+    if found is None:
+        known = ", ".join(instant.requested_time for instant in pending) or "none"
+        raise kind.error(f"{time} is no pending {kind.action} of this table; pending: {known}", instant=time, table=state.config.name)
+    return found
