@@ -42,19 +42,22 @@ LAYERS = (
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-ROOMS = (
-    ("source",),
-    ("tasks",),
-    ("batch",),
-    ("request",),
-    ("context", "generated", "result"),
-    ("batches", "locate"),
-    ("plan",),
-    ("shares",),
-    ("routes",),
-    ("operation", "create", "alter", "partitions"),
-)
-"""Those of `write`, bottom first: what a write goes through, from its end."""
+ROOMS = {
+    "write": (
+        ("source",),
+        ("tasks",),
+        ("batch",),
+        ("request",),
+        ("context", "generated", "result"),
+        ("batches", "locate"),
+        ("plan",),
+        ("shares",),
+        ("routes",),
+        ("operation", "create", "alter", "partitions"),
+    ),
+    "services": (("executor",), ("compact", "clean"), ("archive", "clone"), ("inline",)),
+}
+"""Bottom first: what a write goes through, from its end; services above what runs them."""
 MAY_IMPORT_PYSPARK = {"spark", "table", "statements", "lakehouse"}
 
 
@@ -92,13 +95,14 @@ def layer_violations(path: Path) -> list[str]:
 
 
 def room_violations(path: Path) -> list[str]:
-    """Imports within `write` that do not go down."""
-    rank = {name: number for number, names in enumerate(ROOMS) for name in names}
-    own = path.relative_to(ENGINE / "write").with_suffix("").parts[0]
+    """Imports within a layer that has rooms that do not go down."""
+    layer = own_layer(path)
+    rank = {name: number for number, names in enumerate(ROOMS[layer]) for name in names}
+    own = path.relative_to(ENGINE / layer).with_suffix("").parts[0]
     if own == "__init__":
         return []
     tree, package = parse(path)
-    rooms = [(line, name.split(".")[2]) for line, name in imported_names(tree, package) if name.startswith("lakehouse_engine.write.")]
+    rooms = [(line, name.split(".")[2]) for line, name in imported_names(tree, package) if name.startswith(f"lakehouse_engine.{layer}.")]
     wrong = ((line, room) for line, room in rooms if room != own and rank[room] >= rank[own])
     return [f"{path.relative_to(ROOT)}:{line}: {own} imports {room}, which is not below it" for line, room in wrong]
 
@@ -123,8 +127,9 @@ def test_modules_import_only_from_layers_below_their_own() -> None:
     assert [finding for path in modules(ENGINE) for finding in layer_violations(path)] == []
 
 
-def test_rooms_of_a_write_import_only_from_rooms_below_their_own() -> None:
-    assert [finding for path in modules(ENGINE / "write") for finding in room_violations(path)] == []
+@pytest.mark.parametrize("layer", ROOMS)
+def test_rooms_of_a_layer_import_only_from_rooms_below_their_own(layer: str) -> None:
+    assert [finding for path in modules(ENGINE / layer) for finding in room_violations(path)] == []
 
 
 def test_pyspark_is_imported_only_by_the_spark_package_the_statements_and_the_two_facades() -> None:

@@ -1,4 +1,4 @@
-"""Who may run a planned compaction: one executor at a time, and none while its plan is taken back. The lock dies with its process."""
+"""Who may run the plan of a table service: one executor at a time, none while the plan is taken back. The lock dies with its process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from lakehouse_engine.errors import LockError, LockTimeoutError, RollbackError
-from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock
 
@@ -14,18 +14,18 @@ _FOLDER, _PREFIX, _SUFFIX = ".hoodie/.locks", "compaction-", ".lock"
 
 
 def lock_file(instant_time: str) -> str:
-    """The lock of whoever runs that compaction."""
+    """The lock of the executor that runs the plan of that instant. Its name is that of the first service with one, for every service."""
     return f"{_FOLDER}/{_PREFIX}{instant_time}{_SUFFIX}"
 
 
 def executor_lock(storage: Storage, instant_time: str, timeout_ms: int) -> TableLock:
-    """Keeps two executors of one compaction apart."""
+    """Keeps two executors of one plan apart."""
     return TableLock(storage, timeout_ms, file=lock_file(instant_time))
 
 
 @contextmanager
 def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterator[None]:
-    """Hold the executor's lock of every pending compaction among `instants`.
+    """Hold the executor's lock of every pending plan among `instants` that has been run.
 
     Raises `RollbackError` at once where one is running: its executor will want the table lock, which the caller holds, so waiting for it
     would be waiting for each other.
@@ -33,12 +33,12 @@ def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterato
     with ExitStack() as locks:
         for instant in instants:
             path = lock_file(instant.requested_time)
-            if instant.action is Action.COMPACTION and not instant.is_completed and storage.head(path) is not None:
+            if not instant.is_completed and storage.head(path) is not None:
                 try:
                     locks.enter_context(executor_lock(storage, instant.requested_time, 0))
                 except LockTimeoutError as error:
                     raise RollbackError(
-                        f"the compaction {instant.requested_time} is running, and would be taken back; wait for it or end it"
+                        f"the {instant.action} {instant.requested_time} is running, and would be taken back; wait for it or end it"
                         f" ({error.message})",
                         instant=instant,
                         table=storage.root,
@@ -48,7 +48,7 @@ def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterato
 
 
 def forget_done(storage: Storage, pending: Iterable[str]) -> None:
-    """Remove the locks of compactions whose times are not `pending` (any more): whoever ran one was killed before it could.
+    """Remove the locks of plans whose times are not `pending` (any more): their executors were killed before they could.
 
     The table lock is held. One that is had by somebody stays, and goes with its holder, who finds that nothing is left to do.
     """

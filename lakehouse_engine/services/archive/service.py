@@ -42,7 +42,7 @@ def archive(
         if finish_archiving(state):
             state = state.refresh()
         forget_dead(storage, LOCK_FILE)
-        forget_done(storage, state.timeline.pending_compactions)
+        forget_done(storage, [instant.requested_time for instant in state.timeline.pending()])
         planned = plan_archive(state, options, clean, compaction)
         files = execute_archive(state, planned.instants, options) if planned.instants else ()
         return ArchiveResult(archived=_times(planned.instants), files_written=files, kept=planned.kept)
