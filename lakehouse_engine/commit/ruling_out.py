@@ -7,7 +7,8 @@ one, the commit would come and name files that are gone. Readers take an empty c
 A write can be on its way once it is closed to task attempts, which is done before its completed file is made (`publish`). Its files, which
 the empty commit does not name, are removed as those of late attempts are, by their markers (`rollback.leftovers`).
 
-A compaction cannot be empty: its slices have logs. It is run again, and until that is completed the files of the run before stay.
+A compaction cannot be empty: its slices have logs. It is run again, and until that is completed the files of the run before stay. A log
+compaction can: the slices keep the logs that it was to merge, and are planned again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.errors import CommitOutcomeUnknownError, IllegalTransitionError, UnansweredError
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import has_file, in_object_store
 from lakehouse_engine.view.table_state import TableState
@@ -35,8 +37,8 @@ def can_be_ruled_out(inflight: Instant, error: CommitOutcomeUnknownError) -> boo
 
 
 def may_come(state: TableState, dead: Instant) -> bool:
-    """Whether the completed file of a write of this engine, whose process died, may be on its way."""
-    return dead.action in _WRITES and is_closed(state, dead)
+    """Whether the completed file of a write or log compaction of this engine, whose process died, may be on its way."""
+    return dead.action in (*_WRITES, Action.LOG_COMPACTION) and is_closed(state, dead)
 
 
 def is_run_again(storage: Storage, inflight: Instant) -> bool:
@@ -51,18 +53,18 @@ def is_closed(state: TableState, dead: Instant) -> bool:
     return not has_file(state.storage, open_file(dead.requested_time))
 
 
-def rule_out(state: TableState, inflight: Instant, completed_at: str | None) -> bool:
+def rule_out(state: TableState, inflight: Instant, completed_at: str | None, operation: WriteOperationType | None = None) -> bool:
     """Complete a write as an empty one, so that it cannot be completed any more; False where it was completed before. `completed_at` is the
     completion time that its commit had.
 
-    The table lock is held. Raises as `ActiveTimeline.complete`.
+    The table lock is held. `operation`: None where the inflight file says it, which that of a plan does not. Raises as
+    `ActiveTimeline.complete`.
     """
     timeline = state.active
     last = state.timeline.completed().writes().last()
     schema = state.commit_metadata(last).schema_json if last is not None else None
-    begun = timeline.commit(inflight)
     nothing = HoodieCommitMetadata(
-        operation_type=begun.operation_type,
+        operation_type=operation or timeline.commit(inflight).operation_type,
         extra_metadata={**({SCHEMA_KEY: schema} if schema else {}), WRITE_ID_KEY: new_write_id()},
         partition_to_replace_file_ids={} if inflight.action is Action.REPLACE_COMMIT else None,
     )

@@ -117,6 +117,43 @@ def test_a_compaction_that_is_run_again_leaves_the_files_of_a_run_that_may_be_co
         check_recovered(bucket.storage, found, services=())
 
 
+@pytest.mark.parametrize("arrives", ["before the next run completes it", "when the next run has ended"])
+def test_a_log_compaction_that_may_be_completed_yet_is_ruled_out(arrives: str) -> None:
+    """Its log would be deleted for the next run, and named by the commit that comes."""
+    case = BY_NAME["log compaction run, mor"]
+    call = request(ObjectHarness(case), ".deltacommit")
+    with buckets():
+        bucket = Bucket(case.setup().storage)
+        first = Process(bucket.store, call, Fault(Meet.ABANDONED, Moment.LATER))
+        with pytest.raises(CommitOutcomeUnknownError):
+            case.act(open_table(bucket.process(first)))
+        again = _Before(bucket.store, first if arrives.startswith("before") else None)
+        case.act(open_table(bucket.process(again)))
+        first.arrive()
+        assert not first.late
+        check_rows(look(bucket.storage, COLUMNS), case.after())
+        table = open_table(bucket.storage)
+        table.upsert(batch(PROBES))
+        assert table.schedule_compaction(log_compaction=True).instant is not None
+        assert table.run_compaction(log_compaction=True).state == "completed"
+        found = look(bucket.storage, COLUMNS)
+        check_rows(found, {**case.after(), **by_key(*PROBES)})
+        check_recovered(bucket.storage, found, services=())
+
+
+class _Before(Process):
+    """What the first process sent arrives before this one creates the completed file."""
+
+    def __init__(self, store: Any, first: Process | None) -> None:
+        super().__init__(store)
+        self.first = first
+
+    def ask(self, what: str, key: str, send: Callable[[], Any], *, changes: bool = False) -> Any:
+        if self.first is not None and what.startswith("put ") and key.endswith(".deltacommit"):
+            self.first.arrive()
+        return super().ask(what, key, send, changes=changes)
+
+
 class _Beside(Process):
     """What the first process sent arrives while this one writes its first file."""
 

@@ -1,6 +1,7 @@
 """Run a pending plan.
 
- 1. under the table lock: take back what a dead run left, make the plan fit the table, mark it inflight
+ 1. under the table lock: take back what a dead run left, make the plan fit the table, mark it inflight; where the commit of a dead run may
+    come late, an empty one takes its place, and the plan is done with (`ruling_out`)
  2. run its tasks; a service with a lease gives the table lock back before
  3. under the table lock, waited for as long as others hold it: if the plan still stands, complete the instant
 
@@ -17,7 +18,8 @@ from typing import Generic
 from lakehouse_engine.commit.beside.attempts import open_to_attempts
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.publish import Publication, take_back_files
-from lakehouse_engine.commit.ruling_out import is_closed, is_run_again
+from lakehouse_engine.commit.ruling_out import is_closed, is_run_again, may_come, rule_out
+from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, LockTimeoutError
 from lakehouse_engine.format.file_names import marker_folder
@@ -91,12 +93,16 @@ class _Execution(Generic[Plan, Task]):
                 raise
 
     def _begin(self, state: TableState) -> Job[Plan, Task] | None:
-        """The job, its instant inflight; None when another executor has done it, or its plan is dropped."""
+        """The job, its instant inflight; None when another executor has done it, or its plan is dropped or ruled out."""
         if self.time not in (instant.requested_time for instant in pending_plans(state, self.service.kind.action)):
             return None
         check_readable(state)
         check_complete(state)
         requested = Instant(self.time, self.service.kind.action, State.REQUESTED)
+        inflight = requested.at(State.INFLIGHT)
+        if state.timeline.find(self.time) == inflight and may_come(state, inflight):
+            rule_out(state, inflight, completion_time(state), self.service.kind.operation)
+            return None
         take_back(state, requested, of_dead=True)
         job = self.service.fit(state, requested)
         if job is not None:
@@ -144,9 +150,9 @@ def take_back(state: TableState, instant: Instant, *, of_dead: bool = False) -> 
     if state.timeline.completed().writes().contains(time):
         return
     inflight = Instant(time, instant.action, State.INFLIGHT)
-    may_come = of_dead and is_run_again(storage, inflight) and state.timeline.find(time) == inflight and is_closed(state, inflight)
+    is_coming = of_dead and is_run_again(storage, inflight) and state.timeline.find(time) == inflight and is_closed(state, inflight)
     ActiveTimeline(storage, state.layout).delete(inflight)
-    if may_come:
+    if is_coming:
         return
     take_back_files(storage, time)
     storage.delete_tree(marker_folder(time))
