@@ -10,14 +10,22 @@ from typing import Any
 import obstore
 import pytest
 
+from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, CommitRuledOutError, LakehouseError, StorageError, TableExistsError
+from lakehouse_engine.services.executor import execution
+from lakehouse_engine.services.executor.scheduling import choose, schedule
 from lakehouse_engine.storage.faults import SimulatedCrash
+from lakehouse_engine.verify import verify
+from lakehouse_engine.view.table_state import TableState
 from tests.crash.checker import check_recovered, check_rows, look
 from tests.crash.harness import at
 from tests.crash.object_harness import ObjectHarness
 from tests.crash.requests import FAULTS, Bucket, Fault, Meet, Moment, Process, buckets
 from tests.crash.scenarios import CASES, COLUMNS, PROBES, START, Case, batch, by_key, create, open_table
 from tests.crash.test_crash_points import tell
+from tests.support.local_table import LocalTable
+from tests.unit.services.executor.clustering import ROWS, Clustering, rows, two_files
+from tests.unit.services.executor.clustering import batch as clustered_batch
 
 BY_NAME = {str(case): case for case in CASES}
 
@@ -139,6 +147,40 @@ def test_a_log_compaction_that_may_be_completed_yet_is_ruled_out(arrives: str) -
         found = look(bucket.storage, COLUMNS)
         check_rows(found, {**case.after(), **by_key(*PROBES)})
         check_recovered(bucket.storage, found, services=())
+
+
+@pytest.mark.parametrize("arrives", ["before the next run", "when the next run has ended"])
+def test_a_clustering_that_may_be_completed_yet_is_ruled_out(arrives: str) -> None:
+    service = Clustering()
+    with buckets():
+        counted = Process((bucket := Bucket()).store)
+        plan_and_run(service, bucket, counted)
+        call = next(number for number, name in enumerate(counted.changes, 1) if name.endswith(".replacecommit"))
+        first = Process((bucket := Bucket()).store, call, Fault(Meet.ABANDONED, Moment.LATER))
+        with pytest.raises(CommitOutcomeUnknownError):
+            plan_and_run(service, bucket, first)
+        if arrives.startswith("before"):
+            first.arrive()
+        table = LocalTable(bucket.storage)
+        pending = choose(service.kind, table.state, None)
+        assert (pending is None) is arrives.startswith("before")
+        if pending is not None:
+            assert execution.run(service, table.state, pending, LocalRunner(), lock_timeout_ms=1000, wait=True) is None
+            first.arrive()
+        assert not first.late
+        assert rows(table) == ROWS
+        table.insert(clustered_batch(5))
+        assert rows(table) == {**ROWS, 5: 0}
+        assert verify(table.state).ok
+        assert any(entry.name.startswith("sorted-") for entry in table.storage.walk()) is (pending is None)
+
+
+def plan_and_run(service: Clustering, bucket: Bucket, process: Process) -> None:
+    two_files(bucket.storage)
+    scheduled = schedule(service, bucket.storage, lock_timeout_ms=1000, alone_ms=1000)
+    assert scheduled is not None
+    state = TableState.load(bucket.process(process))
+    execution.run(service, state, scheduled[0], LocalRunner(), lock_timeout_ms=1000, wait=True)
 
 
 class _Before(Process):

@@ -27,12 +27,15 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.services.compact.completion import file_context, schema_text
 from lakehouse_engine.services.executor.service import Job, Kind, Lease
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.source import MemorySource
 from lakehouse_engine.write.tasks.base_changes import CreateTask, create_file
 from lakehouse_engine.write.tasks.base_files import FileContext
+from tests.support.local_table import LocalTable
 
 
 class ClusteringError(LakehouseError):
@@ -94,3 +97,22 @@ class Clustering:
 
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64())])
+ROWS = {1: 10, 2: 20, 3: 30, 4: 40}
+
+
+def batch(*ids: int) -> pa.Table:
+    return pa.table({"id": ids, "v": [ROWS.get(number, 0) for number in ids]}, schema=SCHEMA)
+
+
+def two_files(storage: Storage) -> LocalTable:
+    """A table of `ROWS`, to cluster."""
+    create_table(storage, TableSpec("t", SCHEMA, ["id"], ["v"], [], "cow"))
+    table = LocalTable(storage, {"hoodie.parquet.small.file.limit": 0})
+    table.insert(batch(1, 2))
+    table.insert(batch(3, 4))
+    return table
+
+
+def rows(table: LocalTable) -> dict[int, int]:
+    found = table.read(["id", "v"])
+    return dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))

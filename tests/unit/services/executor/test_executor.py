@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lakehouse_engine.commit.beside.executors import executor_lock, lock_file
@@ -16,39 +15,19 @@ from lakehouse_engine.errors import LockTimeoutError, RollbackError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.services.executor.execution import Done, run
 from lakehouse_engine.services.executor.scheduling import choose, request, schedule
-from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.verify import verify
-from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
-from tests.unit.services.executor.clustering import SCHEMA, Clustering, ClusteringError, SortTask
+from tests.unit.services.executor.clustering import ROWS, Clustering, ClusteringError, SortTask, batch, rows, two_files
 
-ROWS = {1: 10, 2: 20, 3: 30, 4: 40}
 SERVICE = Clustering()
-
-
-def batch(*ids: int) -> pa.Table:
-    return pa.table({"id": ids, "v": [ROWS.get(number, 0) for number in ids]}, schema=SCHEMA)
 
 
 @pytest.fixture
 def table() -> LocalTable:
     return two_files(MemoryStorage())
-
-
-def two_files(storage: Storage) -> LocalTable:
-    create_table(storage, TableSpec("t", SCHEMA, ["id"], ["v"], [], "cow"))
-    table = LocalTable(storage, {"hoodie.parquet.small.file.limit": 0})
-    table.insert(batch(1, 2))
-    table.insert(batch(3, 4))
-    return table
-
-
-def rows(table: LocalTable) -> dict[int, int]:
-    found = table.read(["id", "v"])
-    return dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
 
 
 def groups(table: LocalTable) -> set[str]:
