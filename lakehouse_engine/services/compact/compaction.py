@@ -26,7 +26,6 @@ from lakehouse_engine.services.compact.plan import COMPACTION, check_has_logs, p
 from lakehouse_engine.services.compact.triggers import is_due
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.services.executor.service import Job, Kind, Lease
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 CompactionJob = Job[HoodieCompactionPlan, CompactTask]
@@ -61,7 +60,7 @@ class Compaction:
         stored = read_plan(state, time, COMPACTION.action)
         plan = fitting_plan(state, time, stored)
         if plan.operations != stored.operations:
-            ActiveTimeline(state.storage, state.layout).replace_plan(requested, encode_plan(plan))
+            state.active.replace_plan(requested, encode_plan(plan))
         context = file_context(state, time, schema_text(state, time), self.write_options)
         reader = SliceReader(state.storage, context.schema, MergeRules.of(state.config, context.schema), LogScope.of(state.timeline))
         slices = [piece for operation in plan.operations or () if (piece := slice_before(state, operation, time)) is not None]

@@ -30,7 +30,6 @@ from lakehouse_engine.services.compact.log_renewal import is_outdated, renew
 from lakehouse_engine.services.compact.plan import LOG_COMPACTION, check_has_logs, group_of, read_plan
 from lakehouse_engine.services.executor.scheduling import check_no_older_write
 from lakehouse_engine.services.executor.service import Job, Kind
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -61,7 +60,7 @@ class LogCompaction:
         slices = _slices(state, plan)
         if not slices:
             logger.info("log compaction %s of %s is dropped: its slices were rewritten", time, state.config.name)
-            ActiveTimeline(state.storage, state.layout).delete_pending(requested)
+            state.active.delete_pending(requested)
             return None
         if is_outdated(state, time, slices):
             requested, plan = renew(state, requested, plan, slices)

@@ -11,7 +11,6 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.services.compact.plan import LOG_COMPACTION, operation_of
 from lakehouse_engine.services.executor.scheduling import check_no_older_write, request
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ def renew(
     """
     check_no_older_write(LOG_COMPACTION, state)
     anew = replace(plan, operations=tuple(operation_of(piece) for piece in slices))
-    ActiveTimeline(state.storage, state.layout).delete_pending(requested)
+    state.active.delete_pending(requested)
     instant = request(LOG_COMPACTION, state.refresh(), anew)
     logger.info("%s of %s is planned anew as %s: its slices were logged to since", requested, state.config.name, instant)
     return instant, anew

@@ -25,7 +25,6 @@ from lakehouse_engine.services.compact.strategies import (
     TOTAL_LOG_FILES_SIZE,
 )
 from lakehouse_engine.services.executor.service import Kind
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 COMPACTION = Kind(Action.COMPACTION, WriteOperationType.COMPACT, "compaction", CompactionError)
@@ -82,7 +81,7 @@ def _metrics(piece: FileSlice) -> dict[str, float]:
 def read_plan(state: TableState, time: str, action: Action) -> HoodieCompactionPlan:
     """The plan of a pending compaction. Raises `InstantNotFoundError` and `CorruptInstantError`."""
     requested = Instant(time, action, State.REQUESTED)
-    return ActiveTimeline(state.storage, state.layout).plan(HoodieCompactionPlan, requested)
+    return state.active.plan(HoodieCompactionPlan, requested)
 
 
 def group_of(operation: HoodieCompactionOperation) -> FileGroupId:

@@ -31,7 +31,6 @@ from lakehouse_engine.services.executor.lease import leased
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.services.executor.service import Job, Plan, Service, Task
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -106,7 +105,7 @@ class _Execution(Generic[Plan, Task]):
         take_back(state, requested, of_dead=True)
         job = self.service.fit(state, requested)
         if job is not None:
-            ActiveTimeline(self.storage, state.layout).to_inflight(job.requested)
+            state.active.to_inflight(job.requested)
         return job
 
     def _carry_out(self, job: Job[Plan, Task]) -> HoodieCommitMetadata:
@@ -151,7 +150,7 @@ def take_back(state: TableState, instant: Instant, *, of_dead: bool = False) -> 
         return
     inflight = Instant(time, instant.action, State.INFLIGHT)
     is_coming = of_dead and is_run_again(storage, inflight) and state.timeline.find(time) == inflight and is_closed(state, inflight)
-    ActiveTimeline(storage, state.layout).delete(inflight)
+    state.active.delete(inflight)
     if is_coming:
         return
     take_back_files(storage, time)

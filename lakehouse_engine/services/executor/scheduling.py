@@ -12,7 +12,6 @@ from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.services.executor.service import Kind, Plan, Service
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.plans import is_plan
 from lakehouse_engine.view.table_state import TableState
 
@@ -37,7 +36,7 @@ def schedule(service: Service[Plan, Any], storage: Storage, *, lock_timeout_ms: 
 
 def request(kind: Kind, state: TableState, plan: object) -> Instant:
     """The plan on the timeline, at a new time. Raises the error of the kind while an older write is pending, and `TimelineError`."""
-    timeline, clock = ActiveTimeline(state.storage, state.layout), table_clock(state)
+    timeline, clock = state.active, table_clock(state)
     content = encode_plan(plan)
     for _ in range(_ATTEMPTS):
         current = timeline.load()
