@@ -24,6 +24,7 @@ from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query, read_options
 from lakehouse_engine.services.inline import after_commit
 from lakehouse_engine.spark.abilities import check_session
+from lakehouse_engine.spark.completing import completed
 from lakehouse_engine.spark.frames.scan import scan
 from lakehouse_engine.spark.input import as_input, prepare_inputs
 from lakehouse_engine.spark.session import runner_for
@@ -34,7 +35,7 @@ from lakehouse_engine.storage.read_only import check_writable
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.operation import execute_write
+from lakehouse_engine.write.operation import execute_write, written_before
 from lakehouse_engine.write.partitions import partition_paths_of
 from lakehouse_engine.write.request import WriteRequest
 
@@ -242,7 +243,7 @@ class HoodieTable(TableServices):
         arguments |= {name: as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}
         request = WriteRequest(
             operation=operation,
-            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data, wanted.driver_bytes, self._spark),
+            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data, wanted.driver_bytes),
             options=wanted,
             extra_metadata={key: str(value) for key, value in (extra_metadata or {}).items()},
             **arguments,
@@ -251,7 +252,9 @@ class HoodieTable(TableServices):
         prepare_inputs(request, self._storage, layered(self._options, options or {}))
         self._lock(options, dry_run=False)
         with told_as_raised():
-            result = execute_write(self._storage, request, runner, self._state)
+            result = written_before(self._storage, request)
+            if result is None:
+                result = execute_write(self._storage, completed(self._state, request, self._spark), runner, self._state)
         if result.instant is None:
             return result
         return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))
@@ -261,7 +264,7 @@ class HoodieTable(TableServices):
 
 
 _ROWS = ("delete_keys", "replaced_rows")
-_ARGUMENTS = frozenset(one.name for one in fields(WriteRequest)) - {"operation", "data"}
+_ARGUMENTS = frozenset(one.name for one in fields(WriteRequest)) - {"operation", "data", "generated"}
 
 
 def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) -> None:

@@ -48,7 +48,7 @@ ROOMS = {
         ("tasks",),
         ("batch",),
         ("request",),
-        ("context", "generated", "result"),
+        ("context", "result"),
         ("batches", "locate"),
         ("plan",),
         ("shares",),

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lakehouse_engine.errors import ChangedSinceReadError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import REWRITES, HoodieWriteStat, WriteOperationType
@@ -128,6 +129,14 @@ def check_rows_found(now: TableState, missing: int, asked: int) -> None:
     if missing:
         message = f"{missing} of the {asked} rows to be replaced are not stored any more: they were changed or deleted after they were read"
         raise _refused(now, f"{message}. Nothing was written: read them again and repeat it, or replace those left (missing='ignore')")
+
+
+def check_generated(now: TableState, wanted: Sequence[Generated], given: Sequence[Generated]) -> None:
+    """Raise `ChangedSinceReadError` where the table's generated columns are not those that the rows of a write were `given`."""
+    if changed := {*wanted} ^ {*given}:
+        names = _listed({one.column for one in changed})
+        message = f"the rows to be written were not computed as the table's generated columns are now, which differ in {names}"
+        raise _refused(now, f"{message}; nothing was written: write again, and they are computed again")
 
 
 def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant, Touched]]:

@@ -10,15 +10,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompatibleError, UnseenFileError
-from lakehouse_engine.model.constraints import Generated
-from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.spark.abilities import abilities_of, check_session
-from lakehouse_engine.spark.generated import with_generated
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import prepare_executors, use_this_interpreter
 from lakehouse_engine.spark.small import fetched
@@ -57,9 +53,6 @@ class DataFrameInput:
     def is_query(self) -> bool:
         return True
 
-    def generated(self, columns: Sequence[Generated], schema: pa.Schema, config: TableConfig) -> Input:
-        return DataFrameInput(with_generated(self.frame, columns, schema, config), self.driver_bytes)
-
     def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
         rows = fetched(self.frame, self.driver_bytes)
         if isinstance(rows, pa.Table):
@@ -83,19 +76,6 @@ class DataFrameInput:
             return write_tables(context, number, _keyed(keying, number, batches))
 
         return [status for statuses in each_partition(_gathered(rows, context.partition_columns), partition) for status in statuses]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRows(ArrowInput):
-    """Rows of an Arrow table in a process that has a Spark session, too, for what only Spark can do."""
-
-    spark: SparkSession
-
-    def generated(self, columns: Sequence[Generated], schema: pa.Schema, config: TableConfig) -> Input:
-        if not self.table.num_rows:
-            return ArrowInput(self.table).generated(columns, schema, config)
-        rows = canonical_table(self.table, allow_timestamp_ntz=True, untrusted=True)
-        return ArrowInput(with_generated(abilities_of(self.spark).frame(rows), columns, schema, config).toArrow())
 
 
 def _gathered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -176,18 +156,17 @@ def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.Record
     return [result_of(outcome) for outcome in outcomes.column(0).to_pylist()]
 
 
-def as_input(data: Any, driver_bytes: int = 0, spark: SparkSession | None = None) -> Input:
+def as_input(data: Any, driver_bytes: int = 0) -> Input:
     """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises `OptionError` for others.
 
-    `driver_bytes`: of `lakehouse.stage.driver.max.bytes`. `spark`: what computes columns of rows that are no DataFrame.
+    `driver_bytes`: of `lakehouse.stage.driver.max.bytes`.
     """
     if isinstance(data, DataFrame):
         check_session(data.sparkSession)
         use_this_interpreter(data.sparkSession)
         return DataFrameInput(data, driver_bytes)
     try:
-        rows = _table_of(data)
-        return ArrowInput(rows) if spark is None else SessionRows(rows, spark)
+        return ArrowInput(_table_of(data))
     except LakehouseError:
         raise
     except Exception as error:

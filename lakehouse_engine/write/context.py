@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 import pyarrow as pa
 
+from lakehouse_engine.commit.expected import check_generated
 from lakehouse_engine.errors import ConstraintError, MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema, with_meta_columns
@@ -15,6 +16,7 @@ from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys
+from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.keys import COMMIT_SEQNO, DELETED_AT, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import WriteOperationType
@@ -142,8 +144,9 @@ class WriteContext:
 
 def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     """Settle schema, keys, index and merger of a write, or refuse it. Nothing has been written yet."""
-    config = state.config
+    config, request = state.config, with_ordering(state, request)
     _check_table(config, request)
+    check_generated(state, generated_columns(state, request), request.generated)
     check_readable(state)
     if request.operation in _MERGES:
         check_not_bootstrapped(state)
@@ -184,19 +187,28 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     )
 
 
+def generated_columns(state: TableState, request: WriteRequest) -> tuple[Generated, ...]:
+    """The generated columns of the table that the rows of a request have to have."""
+    if request.data is None or request.redefines or request.operation is WriteOperationType.DELETE:
+        return ()
+    constraints = state.config.constraints
+    return constraints.generated_among(table_schema(state).names) if constraints.generated else ()
+
+
 def with_ordering(state: TableState, request: WriteRequest) -> WriteRequest:
-    """The request with the ordering columns, and what those are generated of, among the columns to update: a row that wins leaves its
-    ordering value, or the next late row would win against an older one. Where deletes are soft, it also says whether it is one.
+    """The request with the ordering columns among the columns to update: a row that wins leaves its ordering value, or the next late row
+    would win against an older one. Where deletes are soft, it also says whether it is one.
     """
     if request.update_columns is None or request.data is None:
         return request
-    schema, config = table_schema(state), state.config
-    moved = payload_of(config, request.options.payload_class).ordering(config, schema).roots
-    computed = [one for one in config.constraints.generated_among(schema.names) if one.column.lower() in {name.lower() for name in moved}]
-    inputs = [name for one in computed for name in one.inputs]
-    known = {name.lower() for name in (*request.update_columns, *config.record_key_fields)}
-    more = [name for name in dict.fromkeys((*moved, *inputs, *_soft_columns(config))) if name.lower() not in known]
-    return replace(request, update_columns=(*request.update_columns, *more))
+    known = {name.lower() for name in (*request.update_columns, *state.config.record_key_fields)}
+    wanted = (*ordering_columns(state, request), *_soft_columns(state.config))
+    return replace(request, update_columns=(*request.update_columns, *(name for name in wanted if name.lower() not in known)))
+
+
+def ordering_columns(state: TableState, request: WriteRequest) -> list[str]:
+    """The columns in which rows of the request have their ordering values."""
+    return payload_of(state.config, request.options.payload_class).ordering(state.config, table_schema(state)).roots
 
 
 def _soft_columns(config: TableConfig) -> tuple[str, ...]:
@@ -230,6 +242,8 @@ def _updated_columns(config: TableConfig, request: WriteRequest, schema: pa.Sche
 def _check_table(config: TableConfig, request: WriteRequest) -> None:
     _check_storage(config)
     check_payload(config, request.options)
+    if request.redefines and not request.replace_schema:
+        raise OptionError("redefines is of a write with replace_schema", table=config.name)
     if request.replace_schema and request.operation is not WriteOperationType.INSERT_OVERWRITE_TABLE:
         raise OptionError(f"only insert_overwrite_table can replace the schema, not {request.operation}", table=config.name)
     if request.replaced_rows is not None:

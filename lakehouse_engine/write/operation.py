@@ -1,7 +1,6 @@
 """One write, from a batch to a commit.
 
- 1. read the rows, by the table as it is: generated columns, canonical types, record keys,
-    partition paths; no lock                                                                      (`generated`, `stage`, `input`)
+ 1. read the rows, by the table as it is: canonical types, record keys, partition paths; no lock   (`stage`, `input`)
  2. lock the table, roll back what dead writers left, drop a metadata table that would go stale   (`transaction`)
  3. fix the schema: the batch's against the table's                                               (`context`)
  4. request the instant; reduce the batch to one row a key                                        (`batches`)
@@ -28,7 +27,6 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
-from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
@@ -43,8 +41,7 @@ from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
-from lakehouse_engine.write.context import WriteContext, prepare, with_ordering
-from lakehouse_engine.write.generated import generating, with_generated
+from lakehouse_engine.write.context import WriteContext, prepare
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
 from lakehouse_engine.write.routes import PlannedWrite, Route, plan_write
@@ -65,47 +62,39 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner, k
 
 
 def _execute(storage: Storage, request: WriteRequest, runner: TaskRunner, known: TableState | None) -> WriteResult:
-    timeout = request.options.lock_timeout_ms
-    if request.write_id is not None:
-        # Commits may be archived while they are asked, which nobody does under the lock.
-        done = at_one_moment(TableState.load(storage), lambda now: _written_before(now, request))
-        if done is not None:
-            return done
     with Stage(storage) as stage:
         seen = _read_ahead(storage, request, stage, known)
-        with begin(storage, lock_timeout_ms=timeout, known=seen.state if seen is not None else None) as transaction:
-            stage.check_there(transaction.state.config.name)
-            if (done := _written_before(transaction.state, request)) is not None:
+        ahead = None if seen is None else seen.state
+        with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms, known=ahead) as transaction:
+            state = transaction.state
+            stage.check_there(state.config.name)
+            if (done := _written_in(state, request)) is not None:
                 return done
-            since = _check_expected(transaction.state, request)
-            now = _seen_now(seen, transaction.state, request)
-            return _Write(transaction, Batches(now.request, now.context, stage), runner, since).run()
+            since = _check_expected(state, request)
+            context = seen.context if seen is not None and seen.state is state else prepare(state, request)
+            return _Write(transaction, Batches(request, context, stage), runner, since).run()
 
 
-def _written_before(state: TableState, request: WriteRequest) -> WriteResult | None:
+def written_before(storage: Storage, request: WriteRequest) -> WriteResult | None:
     """What an earlier call with the same `write_id` wrote, None where there is none."""
+    if request.write_id is None:
+        return None
+    with told_if_gone(storage):
+        # Commits may be archived while they are asked, which nobody does under the lock.
+        return at_one_moment(TableState.load(storage), lambda now: _written_in(now, request))
+
+
+def _written_in(state: TableState, request: WriteRequest) -> WriteResult | None:
     found = None if request.write_id is None else write_of(state, request.write_id, request.operation)
     return None if found is None else result_of(state, found[0].requested_time, found[1], was_written=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The table as it was when the rows were read, and the request with what the table generates of them."""
+    """The table as it was when the rows were read, and what the write needs to know of it."""
 
     state: TableState
-    request: WriteRequest
     context: WriteContext
-    generating: tuple[Generated, ...]
-
-    @classmethod
-    def by(cls, state: TableState, request: WriteRequest, known: _Seen | None = None) -> _Seen:
-        """Raises as `with_generated` and `prepare`. `known`: what was settled before; rows that need nothing else stay the same ones."""
-        wanted = generating(state, request)
-        if known is not None and known.generating == wanted:
-            asked = known.request
-        else:
-            asked = with_generated(state, with_ordering(state, request), wanted)
-        return cls(state, asked, prepare(state, asked), wanted)
 
 
 def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: TableState | None) -> _Seen | None:
@@ -118,22 +107,18 @@ def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: Ta
     if any(instant.action in _UNDOING for instant in state.timeline.pending()):
         return None
     try:
-        seen = _Seen.by(state, request)
+        seen = _Seen(state, prepare(state, request))
     except LakehouseError as error:
         logger.info("the rows for %s are read under its lock: %s", state.config.name, error)
         return None
     try:
         # The first rows of a table go straight into its files: nobody waits for them.
-        Batches(seen.request, seen.context, stage).read(streams=len(state.timeline.completed().writes()) > 0)
+        Batches(request, seen.context, stage).read(streams=len(state.timeline.completed().writes()) > 0)
     except Exception:
         if request.expected is not None:
             check_expected(state.refresh(), request.expected)  # files that are read may be cleaned when others commit meanwhile
         raise
     return seen
-
-
-def _seen_now(seen: _Seen | None, now: TableState, request: WriteRequest) -> _Seen:
-    return seen if seen is not None and seen.state is now else _Seen.by(now, request, seen)
 
 
 def _check_expected(state: TableState, request: WriteRequest) -> Expectation | None:

@@ -9,6 +9,7 @@ from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.commit.outcome import check_write_id
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY
+from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.write.batch.input import Input
@@ -23,7 +24,8 @@ class WriteRequest:
     `data` is None for DELETE_PARTITION only; for DELETE it has key columns (or meta columns). `delete_keys` has keys to delete in
     the same commit in which `data` is upserted. `update_columns` restricts what an update changes. `partitions` are partition paths
     to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema; with
-    `redefines` the caller says anew which columns are generated, and the rows are stored as they come.
+    `redefines` the caller says anew which columns are generated, and the rows are stored as they come. `generated`: the generated
+    columns of the table that the rows have; where the table has others by the time it is locked, nothing is written.
     `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored);
     `missing` says whether one that is not stored any more makes the write "fail", or is one to "ignore".
     `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
@@ -46,6 +48,7 @@ class WriteRequest:
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     replace_schema: bool = False
     redefines: bool = False
+    generated: tuple[Generated, ...] = ()
     given_keys: bool = False
     as_given: bool = False
     single_rows: bool = False

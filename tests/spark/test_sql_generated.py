@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable
+from itertools import chain, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import ConstraintError, UnsupportedSqlError
+from lakehouse_engine.errors import ChangedSinceReadError, ConstraintError, UnsupportedSqlError
 from lakehouse_engine.model.constraints import Generated
+from lakehouse_engine.write.alter import set_constraints
+from lakehouse_engine.write.operation import execute_write
 
 CREATE = (
     "create table s.t (id string, ts timestamp, n int, day date generated always as (cast(ts as date)) comment 'of ts',"
@@ -166,6 +169,23 @@ def test_frames_and_arrow_data_are_computed_and_compared_in_every_write(lakehous
     with pytest.raises(ConstraintError, match=r"'day' is GENERATED .* only Spark computes: open the table with a SparkSession"):
         put(HoodieTable.open(table.storage.root), arrow("q", FIRST, 1))
     assert stored(lakehouse) == before
+
+
+def test_rows_are_computed_again_where_others_change_how_before_the_lock(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def overtaken(*arguments: Any) -> Any:
+        expression = f"coalesce(n, 0) * {next(factors)}L"
+        thrice = Generated("twice", expression, ("n",))
+        set_constraints(table.storage, lambda kept: kept.with_generated("twice", thrice), lock_timeout_ms=1000)
+        return execute_write(*arguments)
+
+    table, factors = made(lakehouse), chain([3], repeat(4))
+    monkeypatch.setattr("lakehouse_engine.table.execute_write", overtaken)
+    lakehouse.sql(f"insert into s.t (id, ts, n) values ('a', {at(FIRST)}, 1)")
+    assert [one[-1] for one in stored(lakehouse)] == [4]
+    factors = repeat(5)
+    with pytest.raises(ChangedSinceReadError, match="differ in twice"):
+        table.insert(lakehouse.sql("select 'b' as id, ts, n from s.t"))
+    assert [one[-1] for one in stored(lakehouse)] == [4]
 
 
 def test_rows_without_values_to_compute_need_no_spark(lakehouse: Lakehouse) -> None:

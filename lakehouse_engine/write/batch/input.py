@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -16,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.engine import LocalRunner, TaskRunner
-from lakehouse_engine.errors import ConstraintError, DuplicateKeyError
+from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.format.file_names import new_file_id
-from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints, Generated
+from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
-from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.constraints import check_constraints, fitted
 from lakehouse_engine.record.keys.keygen import KeyGenerator, generated_keys
 from lakehouse_engine.record.merging.mergers import RecordMerger
@@ -164,14 +162,6 @@ class Input(Protocol):
         """Whether to read them is to compute them, for as long as that takes."""
         ...
 
-    def generated(self, columns: Sequence[Generated], schema: pa.Schema, config: TableConfig) -> Input:
-        """The same rows with these columns of a table (of that schema), computed of what will be stored, where they were not given.
-
-        Reading them raises `ConstraintError`, naming the column and a row, for a given value that is another one; inputs that are not
-        there are null. Raises it at once where no Spark is there to compute, or another time zone.
-        """
-        ...
-
     def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
         """All rows, keyed, where every task can read them again and again; files, if any are made, go below `folder()` of the table.
 
@@ -197,18 +187,6 @@ class ArrowInput:
     @property
     def is_query(self) -> bool:
         return False
-
-    def generated(self, columns: Sequence[Generated], schema: pa.Schema, config: TableConfig) -> Input:
-        if self.table.num_rows:
-            raise ConstraintError(
-                f"the column {columns[0].column!r} is GENERATED ALWAYS AS ({columns[0].expression}), which only Spark computes: open the"
-                " table with a SparkSession (HoodieTable.open(path, spark=...), Lakehouse(path, spark=...)), or give the rows as a Spark"
-                " DataFrame. Nothing was written",
-                column=columns[0].column,
-            )
-        offered = {name.lower() for name in self.table.column_names}
-        fields = [schema.field(one.column) for one in columns if one.column.lower() not in offered]
-        return ArrowInput(reduce(lambda rows, field: rows.append_column(field, pa.nulls(0, field.type)), fields, self.table))
 
     def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
         return MemorySource(self._keyed(keying, _STAGING_THREADS))

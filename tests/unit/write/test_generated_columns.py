@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.errors import ConstraintError, OptionError
+from lakehouse_engine.errors import ChangedSinceReadError, ConstraintError, OptionError
 from lakehouse_engine.model.constraints import Constraints, Generated
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
@@ -24,6 +24,7 @@ from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.operation import execute_write
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.source import RowSource
+from tests.support.staged_rows import StagedRows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("g", pa.int64())])
 GENERATED = Constraints(generated=(Generated("g", "a + 1", ("a",)),))
@@ -98,6 +99,37 @@ def test_a_column_that_is_said_to_be_generated_while_rows_are_read_counts(tmp_pa
     table = make(tmp_path, constraints=Constraints())
     data = Overtaken(ROWS.set_column(2, "g", pa.array([9])), table.storage.root)
     request = WriteRequest(WriteOperationType.UPSERT, data, WriteOptions.read({}))
-    with pytest.raises(ConstraintError, match="which only Spark computes"):
+    with pytest.raises(ChangedSinceReadError, match="differ in g; nothing was written"):
         execute_write(table.storage, request, LocalRunner())
     assert (len(table.history()), table.to_arrow()) == (1, ROWS)
+
+
+@pytest.mark.parametrize("now", [Constraints(), Constraints(generated=(Generated("g", "a + 2", ("a",)),))], ids=["none", "another"])
+def test_rows_that_were_computed_otherwise_are_refused(tmp_path: Path, now: Constraints) -> None:
+    table = make(tmp_path, constraints=now)
+    request = WriteRequest(WriteOperationType.UPSERT, ArrowInput(ROWS), WriteOptions.read({}), generated=GENERATED.generated)
+    with pytest.raises(ChangedSinceReadError, match="differ in g; nothing was written") as raised:
+        execute_write(table.storage, request, LocalRunner())
+    assert raised.value.table_lock is not None
+    assert (len(table.history()), table.to_arrow()) == (1, ROWS)
+
+
+def test_rows_that_enter_complete_are_written_without_spark_whatever_others_commit_meanwhile(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    rows = ROWS.set_column(1, "a", pa.array([4])).set_column(2, "g", pa.array([5]))
+    query = StagedRows(rows, lambda: table.upsert(SCHEMA.empty_table(), delete_keys=pa.table({"id": [1]})))
+    request = WriteRequest(WriteOperationType.UPSERT, query, WriteOptions.read({}), generated=GENERATED.generated)
+    execute_write(table.storage, request, LocalRunner())
+    assert (table.to_arrow().to_pylist(), query.times) == ([{"id": 1, "a": 4, "g": 5}], 1)
+
+
+def test_a_caller_cannot_say_that_rows_are_complete(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'generated'"):
+        make(tmp_path).upsert(ROWS, generated=GENERATED.generated)
+
+
+def test_a_write_that_is_there_needs_nothing_computed(tmp_path: Path) -> None:
+    table = make(tmp_path, constraints=Constraints())
+    table.upsert(ROWS, write_id="one")
+    set_constraints(table.storage, lambda _: GENERATED, lock_timeout_ms=1000)
+    assert table.upsert(ROWS, write_id="one").was_written

@@ -1,7 +1,6 @@
-"""GENERATED ALWAYS AS (expression): rows get such columns before anything else is asked of them, or show that theirs are right.
+"""Rows get the table's generated columns before their write begins, computed by Spark, or show that theirs are right.
 
-Spark alone computes expressions, so that the rows themselves are asked (`Input.generated`). What is settled here is which rows of a write
-there are whose values no expression of the batch gives: stored ones, of which a write changes a part.
+The write itself only looks whether the table still has the columns that its rows were completed with (`write.context`).
 """
 
 from __future__ import annotations
@@ -10,34 +9,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
-from lakehouse_engine.errors import ConstraintError, OptionError
+from lakehouse_engine.errors import ConstraintError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.record.merging.payloads import merger_of
+from lakehouse_engine.record.types import canonical_table
+from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.generated import with_generated
+from lakehouse_engine.spark.input import DataFrameInput
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batch.input import ArrowInput, Input
+from lakehouse_engine.write.context import generated_columns, ordering_columns, with_ordering
 from lakehouse_engine.write.request import WriteRequest
 
 
-def generating(state: TableState, request: WriteRequest) -> tuple[Generated, ...]:
-    """The generated columns that rows of the request have to keep. Raises `OptionError` for a request that contradicts itself."""
-    if request.redefines and not request.replace_schema:
-        raise OptionError("redefines is of a write with replace_schema", table=state.config.name)
-    if request.data is None or request.redefines or request.operation is WriteOperationType.DELETE:
-        return ()
-    constraints = state.config.constraints
-    return constraints.generated_among(table_schema(state).names) if constraints.generated else ()
+def completed(state: TableState, request: WriteRequest, spark: SparkSession | None) -> WriteRequest:
+    """The request with rows that have the table's generated columns, computed where they were not given.
 
-
-def with_generated(state: TableState, request: WriteRequest, columns: Sequence[Generated]) -> WriteRequest:
-    """The request with rows that have these columns, computed where they were not given.
-
-    Raises `ConstraintError`, naming the column, where the stored value could not be known to be right; rows with another value raise it
-    when they are read.
+    Raises `ConstraintError`, naming the column, where nothing is there to compute them, or where the stored value could not be known to be
+    right; rows with another value raise it when they are read.
     """
+    columns = generated_columns(state, request)
     if not columns or request.data is None:
         return request
     config, schema = state.config, table_schema(state)
@@ -50,8 +47,35 @@ def with_generated(state: TableState, request: WriteRequest, columns: Sequence[G
     whole = request.operation is not WriteOperationType.UPSERT or request.replaced_rows is not None
     may_miss = whole and request.options.schema_evolution and not request.replace_schema
     _check_inputs(columns, request.data.schema, schema, may_miss=may_miss)
-    updates = None if request.update_columns is None else _updated(columns, request.update_columns, config.record_key_fields)
-    return replace(request, data=request.data.generated(columns, schema, config), update_columns=updates)
+    updates = with_ordering(state, request).update_columns
+    if updates is not None:
+        updates = _updated(columns, updates, config.record_key_fields, ordering_columns(state, request))
+    return replace(request, data=_computed(request.data, columns, state, spark), update_columns=updates, generated=columns)
+
+
+def _computed(data: Input, columns: Sequence[Generated], state: TableState, spark: SparkSession | None) -> Input:
+    config, schema = state.config, table_schema(state)
+    if isinstance(data, DataFrameInput):
+        return replace(data, frame=with_generated(data.frame, columns, schema, config))
+    assert isinstance(data, ArrowInput)
+    if not data.table.num_rows:
+        return ArrowInput(_with_empty(data.table, columns, schema))
+    if spark is None:
+        raise ConstraintError(
+            f"the column {columns[0].column!r} is GENERATED ALWAYS AS ({columns[0].expression}), which only Spark computes: open the"
+            " table with a SparkSession (HoodieTable.open(path, spark=...), Lakehouse(path, spark=...)), or give the rows as a Spark"
+            " DataFrame. Nothing was written",
+            column=columns[0].column,
+        )
+    rows = abilities_of(spark).frame(canonical_table(data.table, allow_timestamp_ntz=True, untrusted=True))
+    return ArrowInput(with_generated(rows, columns, schema, config).toArrow())
+
+
+def _with_empty(rows: pa.Table, columns: Sequence[Generated], schema: pa.Schema) -> pa.Table:
+    offered = {name.lower() for name in rows.column_names}
+    for field in (schema.field(one.column) for one in columns if one.column.lower() not in offered):
+        rows = rows.append_column(field, pa.nulls(0, field.type))
+    return rows
 
 
 def _keeps_rows_whole(state: TableState, request: WriteRequest) -> bool:
@@ -77,9 +101,14 @@ def _check_inputs(columns: Sequence[Generated], given: pa.Schema, schema: pa.Sch
             )
 
 
-def _updated(columns: Sequence[Generated], updates: Sequence[str], keys: Sequence[str]) -> tuple[str, ...]:
-    """The columns to update, with those that are computed of them, and without those that are not. `keys` are the same in both rows."""
-    same, named = {name.lower() for name in keys}, {name.lower() for name in updates}
+def _updated(columns: Sequence[Generated], updates: Sequence[str], keys: Sequence[str], ordering: Sequence[str]) -> tuple[str, ...]:
+    """The columns to update, with those that are computed of them, and without those that are not. `keys` are the same in both rows; what
+    a generated `ordering` column is computed of is always updated.
+    """
+    same, orders = {name.lower() for name in keys}, {name.lower() for name in ordering}
+    moved = [name for one in columns if one.column.lower() in orders for name in one.inputs if name.lower() not in same]
+    updates = [*updates, *(name for name in moved if name.lower() not in {one.lower() for one in updates})]
+    named = {name.lower() for name in updates}
     kept = [name for name in updates if all(name.lower() != one.column.lower() for one in columns)]
     for one in columns:
         inputs = [name for name in one.inputs if name.lower() not in same]
