@@ -65,7 +65,6 @@ class WriteContext:
     options: WriteOptions
     allow_timestamp_ntz: bool
     given_keys: bool
-    update_columns: tuple[str, ...] | None
     soft: SoftDeletes | None = None
     unsaid_by_logs: bool = False
     single_rows: bool = False
@@ -181,7 +180,6 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         options=request.options,
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
-        update_columns=updated,
         single_rows=request.single_rows,
         unsaid_by_logs=request.as_given and storing_as_given(payload.merger) is not payload.merger,
     )

@@ -31,7 +31,6 @@ from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
-from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.storage.base import Storage
@@ -41,7 +40,7 @@ from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
-from lakehouse_engine.write.context import WriteContext, prepare
+from lakehouse_engine.write.context import prepare
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
 from lakehouse_engine.write.routes import PlannedWrite, Route, plan_write
@@ -71,8 +70,9 @@ def _execute(storage: Storage, request: WriteRequest, runner: TaskRunner, known:
             if (done := _written_in(state, request)) is not None:
                 return done
             since = _check_expected(state, request)
-            context = seen.context if seen is not None and seen.state is state else prepare(state, request)
-            return _Write(transaction, Batches(request, context, stage), runner, since).run()
+            if seen is None or seen.state is not state:
+                seen = _Seen.of(state, request, stage)
+            return _Write(transaction, seen.batches, runner, since).run()
 
 
 def written_before(storage: Storage, request: WriteRequest) -> WriteResult | None:
@@ -91,10 +91,15 @@ def _written_in(state: TableState, request: WriteRequest) -> WriteResult | None:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The table as it was when the rows were read, and what the write needs to know of it."""
+    """The table as it was when the rows were read, and the rows by what it was."""
 
     state: TableState
-    context: WriteContext
+    batches: Batches
+
+    @classmethod
+    def of(cls, state: TableState, request: WriteRequest, stage: Stage) -> _Seen:
+        """Raises as `prepare`."""
+        return cls(state, Batches(request, prepare(state, request), stage))
 
 
 def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: TableState | None) -> _Seen | None:
@@ -107,13 +112,13 @@ def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: Ta
     if any(instant.action in _UNDOING for instant in state.timeline.pending()):
         return None
     try:
-        seen = _Seen(state, prepare(state, request))
+        seen = _Seen.of(state, request, stage)
     except LakehouseError as error:
         logger.info("the rows for %s are read under its lock: %s", state.config.name, error)
         return None
     try:
         # The first rows of a table go straight into its files: nobody waits for them.
-        Batches(request, seen.context, stage).read(streams=len(state.timeline.completed().writes()) > 0)
+        seen.batches.read(streams=len(state.timeline.completed().writes()) > 0)
     except Exception:
         if request.expected is not None:
             check_expected(state.refresh(), request.expected)  # files that are read may be cleaned when others commit meanwhile
@@ -170,7 +175,7 @@ class _Write:
         if self.batches.is_streamed:
             statuses = self.batches.stream(self.context.files(self.transaction.instant_time), self.runner)
         else:
-            plan = self._planned(all_new=True)
+            plan = self._planned()
             self._route, dropped, statuses = plan.route, plan.dropped, plan.run(self.runner)
             emptied = plan.partitions if self.batches.drops_deletions else emptied
         replaced = self._replaced_by(statuses, emptied)
@@ -223,14 +228,8 @@ class _Write:
             self.since.check_untouched(places)
         return no_change(self.transaction.state, self.request.operation, dropped)
 
-    def _planned(self, *, all_new: bool = False) -> PlannedWrite:
-        check = (lambda _: None) if all_new else self._check_places
-        state, files = self.transaction.state, self.context.files(self.transaction.instant_time)
-        return plan_write(state, self.batches, files, self.runner, check, all_new=all_new)
-
-    def _check_places(self, partitions: frozenset[str]) -> None:
-        """Raise as `check_complete` where the batch goes; `prepare` has asked of the whole table where rows are looked for in all of it."""
-        check_complete(self.transaction.state, partitions)
+    def _planned(self) -> PlannedWrite:
+        return plan_write(self.transaction.state, self.batches, self.context.files(self.transaction.instant_time), self.runner)
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
         """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.

@@ -6,7 +6,7 @@ Small: the keys of the batch are in this process, and tasks get them. Large: the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakehouse_engine.commit.expected import check_rows_found
@@ -14,12 +14,13 @@ from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import EVERY_ROW, Batches
 from lakehouse_engine.write.locate.kept_deletions import check_none_is_kept
 from lakehouse_engine.write.locate.numbered import numbered_rows, unfound
-from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.locate.target import Target, Write
 from lakehouse_engine.write.plan.buckets import plan_new_buckets
 from lakehouse_engine.write.plan.changes import Changes, plan_changes, plan_replacement
 from lakehouse_engine.write.plan.placing import living
@@ -74,22 +75,12 @@ class PlannedWrite:
         return [status for statuses in written for status in statuses if status.stat]
 
 
-def plan_write(
-    state: TableState,
-    batches: Batches,
-    files: FileContext,
-    runner: TaskRunner,
-    check: Callable[[frozenset[str]], None],
-    *,
-    all_new: bool = False,
-) -> PlannedWrite:
-    """Plan what a request writes. `check` is called with the partition paths of the batch before anything is planned; with `all_new` every
-    row goes to a new file group. Raises as `check` and the planners.
-    """
+def plan_write(state: TableState, batches: Batches, files: FileContext, runner: TaskRunner) -> PlannedWrite:
+    """Plan what a request writes. Raises as the planners, and as `check_complete` of the partitions that rows find their file groups in."""
     given, replaced = Given(batches.source(files.instant_time), batches.reduction), batches.replaced()
     if batches.context.soft is not None and batches.request.operation is WriteOperationType.INSERT:
         check_none_is_kept(state, batches.context, given.source)
-    planning = _Planning(state, batches, files, runner, check, all_new, given, replaced)
+    planning = _Planning(state, batches, files, runner, given, replaced)
     weight = sum(_weight(source) for source in (given.source, replaced, batches.deleted_keys()) if source is not None)
     if weight > batches.context.options.broadcast_bytes:
         return planning.in_shares()
@@ -110,36 +101,33 @@ class _Planning:
     batches: Batches
     files: FileContext
     runner: TaskRunner
-    check: Callable[[frozenset[str]], None]
-    all_new: bool
     given: Given
     replaced: RowSource | None
+
+    @property
+    def all_new(self) -> bool:
+        return self.batches.makes_new_groups
 
     def in_shares(self) -> PlannedWrite:
         batches, keys = self.batches, self.batches.deleted_keys()
         shares = Shares(
             runner=self.runner,
             exchange=Exchange(self.state.storage, batches.stage.folder()),
-            context=batches.context,
-            files=self.files,
-            target=Target.of(self.state, batches.context),
-            operation=batches.request.operation,
-            all_new=self.all_new,
-            drops_deletions=batches.drops_deletions,
+            write=self._write(),
             batch=self.given,
             deletions=None if keys is None else Given(keys, batches.deletion),
             replaced=None if self.replaced is None else Given(self.replaced, EVERY_ROW),
             check_found=self._check_found,
         )
         partitions = shares.partitions()
-        self.check(partitions)
+        self._check(partitions)
         plan = shares.plan(partitions)
         return PlannedWrite(plan, Route.LARGE, partitions, plan.duplicates)
 
     def at_once(self) -> PlannedWrite:
         batch, deletions = self.given.reduction.of(self.given.source), self.batches.deletions()
         named = frozenset(path for one in (batch, deletions) if one is not None for path in one.partitions.dictionary.to_pylist())
-        self.check(named)
+        self._check(named)
         left_out = 0
         if self.all_new:
             layout, kept = self.batches.context.layout, batch
@@ -151,16 +139,25 @@ class _Planning:
             plan, left_out = changes.finish(self.runner.parallelism), changes.left_out
         return PlannedWrite(plan, Route.SMALL, named, batch.duplicates + left_out)
 
+    def _write(self) -> Write:
+        batches, context = self.batches, self.batches.context
+        target = Target.of(self.state, context)
+        return Write(batches.request.operation, context, self.files, target, self.all_new, batches.drops_deletions)
+
+    def _check(self, partitions: frozenset[str]) -> None:
+        """Raise as `check_complete` where the batch goes; `prepare` has asked of the whole table where rows are looked for in all of it."""
+        if not self.all_new:
+            check_complete(self.state, partitions)
+
     def _check_found(self, missing: int, asked: int) -> None:
         if self.batches.request.missing == "fail":
             check_rows_found(self.state, missing, asked)
 
     def _changes(self, batch: Batch, deletions: Batch | None) -> Changes:
-        request, context, files, runner = self.batches.request, self.batches.context, self.files, self.runner
-        target = Target.of(self.state, context)
+        write = self._write()
         if self.replaced is None:
-            return plan_changes(request.operation, target, context, files, batch, deletions, runner)
+            return plan_changes(write, batch, deletions, self.runner)
         numbers = EVERY_ROW.of(self.replaced)
-        gone = numbered_rows(target, numbers, runner)
+        gone = numbered_rows(write.target, numbers, self.runner)
         self._check_found(unfound(numbers, gone), len(numbers.keys))
-        return plan_replacement(target, context, files, batch, gone)
+        return plan_replacement(write, batch, gone)

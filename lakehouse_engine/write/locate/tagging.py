@@ -17,24 +17,23 @@ from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.buckets import rows_by_bucket
 from lakehouse_engine.write.locate.logged import SliceLogs
 from lakehouse_engine.write.locate.settle import SettleTask, SliceHits, settle
-from lakehouse_engine.write.locate.target import Located, Target
+from lakehouse_engine.write.locate.target import Located, Write
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
-def find_hits(
-    target: Target, context: WriteContext, batch: Batch, runner: TaskRunner, *, ordered: bool
-) -> list[SliceHits]:
+def find_hits(write: Write, batch: Batch, runner: TaskRunner, *, ordered: bool) -> list[SliceHits]:
     """Every slice that has keys of the batch. With `ordered`, rows are compared by the ordering fields that the batch has."""
+    target = write.target
     assert target.logs is not None
     places: Iterator[tuple[FileSlice, Rows | None]]
     if target.located is not None:
         found = target.located.find(batch)
         tagged, places = found.tagged, iter(found.places)
     else:
-        tagged, places = target.tag(context, batch, runner), _places(target, context, batch)
+        tagged, places = write.tag(batch, runner), _places(write, batch)
     by_path = {one.base.path: one for one in tagged}
-    finder = _Finder(context, target.logs, batch, by_path, _ordering(target.logs, batch) if ordered else (), target.located)
+    finder = _Finder(write.context, target.logs, batch, by_path, _ordering(target.logs, batch) if ordered else (), target.located)
     known: list[SliceHits] = []
     tasks: list[SettleTask] = []
     for piece, rows in places:
@@ -53,14 +52,15 @@ def _ordering(logs: SliceLogs, batch: Batch) -> tuple[pa.Array, ...]:
     return tuple(ordering.values(batch.source.columns(ordering.roots, batch.rows)))
 
 
-def _places(target: Target, context: WriteContext, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None]]:
+def _places(write: Write, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None]]:
     """Slices where rows of the batch may be, with the indices of those rows; None for all."""
-    if context.is_global:
+    target, index = write.target, write.context.index
+    if index.is_global:
         for piece in target.view.latest_slices():
             yield piece, None
         return
-    if isinstance(context.index, BucketIndex):
-        for found in rows_by_bucket(context.index.layout, batch, target.view):
+    if isinstance(index, BucketIndex):
+        for found in rows_by_bucket(index.layout, batch, target.view):
             if found.piece is not None:
                 yield found.piece, found.rows
         return

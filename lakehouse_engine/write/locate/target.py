@@ -1,16 +1,17 @@
-"""The table that a write is planned for, as far as planning asks."""
+"""A write, and the table that it is planned for, as far as planning asks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from lakehouse_engine.commit.beside.pending import compacting_groups, pending_groups
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import KeyedRows, Slices, TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
@@ -18,6 +19,7 @@ from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.logged import SliceLogs
 from lakehouse_engine.write.locate.settle import StoredSide
 from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.tasks.base_files import FileContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,28 @@ class Target:
             return cls(state.storage, state.view, None, clustering, {})
         return cls(state.storage, state.view, SliceLogs.of(state, context), clustering, compacting_groups(state))
 
-    def tag(self, context: WriteContext, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What all planning of a write has in common; picklable. `all_new`: every row goes to a new file group, whatever there is, but for
+    those marked as deletions with `drops_deletions`.
+    """
+
+    operation: WriteOperationType
+    context: WriteContext
+    files: FileContext
+    target: Target
+    all_new: bool = False
+    drops_deletions: bool = False
+
+    def to(self, **changes: Any) -> Write:
+        """The same write, where the target has other values in these fields."""
+        return replace(self, target=replace(self.target, **changes))
+
+    def tag(self, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:
         """Every place in base files where a key of the batch is stored."""
-        if self.located is not None:
-            return self.located.find(batch).tagged
+        target, context = self.target, self.context
+        if target.located is not None:
+            return target.located.find(batch).tagged
         keyed = KeyedRows(batch.keys, batch.rows_by_partition())
-        return context.index.tag(self.storage, self.view, keyed, context.stored_keys, runner)
+        return context.index.tag(target.storage, target.view, keyed, context.stored_keys, runner)

@@ -12,10 +12,10 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.write.batch.input import Batch
-from lakehouse_engine.write.context import WriteContext, refuse_cdc
+from lakehouse_engine.write.context import refuse_cdc
 from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.stored_once import check_stored_once
-from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.plan.assign import SizedFile
 from lakehouse_engine.write.plan.buckets import place_in_bases
 from lakehouse_engine.write.plan.cow_moves import Moves, part_of, winners
@@ -23,7 +23,7 @@ from lakehouse_engine.write.plan.placing import NewGroup, Placement, Places, ali
 from lakehouse_engine.write.plan.write_plan import WritePlan
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_changes import MergeTask
-from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
+from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
 @dataclass(slots=True)
@@ -42,8 +42,8 @@ class CowPlan:
     rows of an insert that are not added because their key is stored.
     """
 
-    def __init__(self, target: Target, context: WriteContext, files: FileContext, batch: Batch) -> None:
-        self.target, self.context, self.files, self.batch = target, context, files, batch
+    def __init__(self, write: Write, batch: Batch) -> None:
+        self.write, self.target, self.context, self.files, self.batch = write, write.target, write.context, write.files, batch
         self.changes: dict[str, FileChange] = {}
         self.creates: list[NewGroup] = []
         self.moves = self.left_out = 0
@@ -102,32 +102,30 @@ class CowPlan:
         )
 
 
-def plan_inserts(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> CowPlan:
+def plan_inserts(write: Write, batch: Batch, runner: TaskRunner) -> CowPlan:
     """Every row of the batch is new: small files first, then new groups. Nothing is looked up."""
-    plan = CowPlan(target, context, files, batch)
-    plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), context.marks))
+    plan = CowPlan(write, batch)
+    plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), plan.context.marks))
     return plan
 
 
-def plan_deletes(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> CowPlan:
+def plan_deletes(write: Write, batch: Batch, runner: TaskRunner) -> CowPlan:
     """Drop every stored row with a key of the batch."""
-    plan = CowPlan(target, context, files, batch)
-    found = target.tag(context, batch, runner)
-    check_stored_once(context, batch, (tagged.rows for tagged in found))
+    plan = CowPlan(write, batch)
+    found = write.tag(batch, runner)
+    check_stored_once(write.context, batch, (tagged.rows for tagged in found))
     for tagged in found:
         plan.change(tagged.base).deletes.append(tagged.positions)
     return plan
 
 
-def plan_upsert(
-    target: Target, context: WriteContext, files: FileContext, batch: Batch, deletes: Batch | None, runner: TaskRunner
-) -> CowPlan:
+def plan_upsert(write: Write, batch: Batch, deletes: Batch | None, runner: TaskRunner) -> CowPlan:
     """Known keys to where they are (or away from there, when they move), new ones to small files and new groups."""
-    plan = CowPlan(target, context, files, batch)
-    moves = Moves(context, files, batch)
+    plan = CowPlan(write, batch)
+    moves = Moves(write, batch)
     settled = np.zeros(len(batch.rows), dtype=bool)
-    found = target.tag(context, batch, runner)
-    check_stored_once(context, batch, (tagged.rows for tagged in found))
+    found = write.tag(batch, runner)
+    check_stored_once(write.context, batch, (tagged.rows for tagged in found))
     for tagged in found:
         stays, goes = moves.split(tagged)
         if len(stays.rows):
@@ -142,18 +140,18 @@ def plan_upsert(
     moved = moves.rows[~settled[moves.rows]]
     settled[moves.rows] = True
     plan.batch = moves.patched_batch()
-    plan.insert(alive(plan.batch, np.union1d(np.flatnonzero(~settled), moved).astype(np.int64), context.marks))
-    plan.moves = len(alive(plan.batch, moved, context.marks))
+    plan.insert(alive(plan.batch, np.union1d(np.flatnonzero(~settled), moved).astype(np.int64), plan.context.marks))
+    plan.moves = len(alive(plan.batch, moved, plan.context.marks))
     return plan
 
 
-def plan_replacement(target: Target, context: WriteContext, files: FileContext, batch: Batch, gone: Sequence[FoundNumbers]) -> CowPlan:
+def plan_replacement(write: Write, batch: Batch, gone: Sequence[FoundNumbers]) -> CowPlan:
     """Drop stored rows by where they are; every row of the batch is new."""
-    plan = CowPlan(target, context, files, batch)
+    plan = CowPlan(write, batch)
     for one in gone:
         assert one.piece.base_file is not None
         plan.change(one.piece.base_file).deletes.append(one.positions)
-    plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), context.marks))
+    plan.insert(alive(batch, np.arange(len(batch.rows), dtype=np.int64), plan.context.marks))
     return plan
 
 
@@ -161,9 +159,9 @@ def _add_deletes(plan: CowPlan, batch: Batch, deletes: Batch, runner: TaskRunner
     """Keys to delete that are not also in the batch (a row that is there is an upsert), and not older than what is stored."""
     context = plan.context
     rest = deletes.without(batch, is_global=context.is_global)
-    found = plan.target.tag(context, rest, runner)
+    found = plan.write.tag(rest, runner)
     check_stored_once(context, rest, (tagged.rows for tagged in found))
     for tagged in found:
-        gone = part_of(tagged, winners(context, plan.files, rest, tagged))
+        gone = part_of(tagged, winners(plan.write, rest, tagged))
         if len(gone.rows):
             plan.change(gone.base).deletes.append(gone.positions)

@@ -17,6 +17,7 @@ from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.source import PatchedSource, Rows
 from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
 
@@ -32,13 +33,16 @@ class Moves:
     `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`). A row whose partition columns are not updated so stays where it is.
     """
 
-    context: WriteContext
-    files: FileContext
+    write: Write
     batch: Batch
     _rows: list[Rows] = field(default_factory=list)
     _merged: list[pa.Table] = field(default_factory=list)
     _coded: tuple[dict[str, int], npt.NDArray[Any]] | None = None
     """The codes of partition paths, and those of the batch's rows."""
+
+    @property
+    def context(self) -> WriteContext:
+        return self.write.context
 
     @property
     def rows(self) -> Rows:
@@ -51,7 +55,7 @@ class Moves:
             return tagged, part_of(tagged, ~here)
         away = part_of(tagged, ~here)
         if self.context.merger.whole_rows:
-            goes = part_of(away, winners(self.context, self.files, self.batch, away) | self._late_deletions(away))
+            goes = part_of(away, winners(self.write, self.batch, away) | self._late_deletions(away))
             self._rows.append(goes.rows)
             return part_of(tagged, here), goes
         merged, belongs_here = self._merge(away)
@@ -91,7 +95,7 @@ class Moves:
         context, batch, rows = self.context, self.batch, self.batch.rows[away.rows]
         names = context.marks.columns(list(batch.source.column_names))
         marked = context.marks.of(batch.source.columns(names, rows)) if names else np.zeros(len(rows), dtype=bool)
-        ordering = _ordering(context, self.files, batch, away) if marked.any() else None
+        ordering = _ordering(self.write, batch, away) if marked.any() else None
         deletes = None if ordering is None else context.merger.deletes(*ordering)
         return marked if deletes is None else marked & deletes
 
@@ -103,7 +107,7 @@ class Moves:
         rows = self.batch.rows[away.rows]
         order = np.argsort(rows, kind="stable")
         keyed = self.batch.source.take(rows[order]).take(pa.array(np.argsort(order, kind="stable")))
-        incoming, stored = keyed.drop_columns([RECORD_KEY, PARTITION_PATH]), _stored(self.files, away, self.files.schema.names)
+        incoming, stored = keyed.drop_columns([RECORD_KEY, PARTITION_PATH]), _stored(self.write.files, away, self.write.files.schema.names)
         merged = self.context.merger.combine(stored, incoming.select(stored.column_names), _compared(self.context, stored, incoming))
         paths = self.context.generator.partition_paths(merged).cast(pa.string())
         belongs = np.array(pc.equal(paths, away.base.partition_path))
@@ -111,25 +115,24 @@ class Moves:
         return pa.table([keyed.column(RECORD_KEY), paths, *merged.columns], schema=keyed.schema), belongs
 
 
-def winners(context: WriteContext, files: FileContext, batch: Batch, tagged: TaggedFile) -> Mask:
+def winners(write: Write, batch: Batch, tagged: TaggedFile) -> Mask:
     """Of found records, those whose incoming ordering value does not lose against the stored one.
 
     All of them where ordering does not count, or the batch has keys only.
     """
-    ordering = _ordering(context, files, batch, tagged)
-    wins = None if ordering is None else context.merger.wins(*ordering)
+    ordering = _ordering(write, batch, tagged)
+    wins = None if ordering is None else write.context.merger.wins(*ordering)
     return np.ones(len(tagged.rows), dtype=bool) if wins is None else wins
 
 
-def _ordering(
-    context: WriteContext, files: FileContext, batch: Batch, tagged: TaggedFile
-) -> tuple[Sequence[pa.Array], Sequence[pa.Array]] | None:
+def _ordering(write: Write, batch: Batch, tagged: TaggedFile) -> tuple[Sequence[pa.Array], Sequence[pa.Array]] | None:
     """Ordering values of found records, and of the rows that found them. None where they do not count, or the batch has keys only."""
+    context = write.context
     names = context.ordering.roots if context.merger.compares_ordering else []
     if not names or not set(names) <= set(batch.source.column_names):
         return None
     incoming = batch.source.columns(names, batch.rows[tagged.rows])
-    return context.ordering.values(_stored(files, tagged, names)), context.ordering.values(incoming)
+    return context.ordering.values(_stored(write.files, tagged, names)), context.ordering.values(incoming)
 
 
 def _compared(context: WriteContext, stored: pa.Table, incoming: pa.Table) -> Mask:

@@ -10,20 +10,19 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.options.write import INSERT_DUP_POLICY
 from lakehouse_engine.write.batch.input import Batch
-from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.tagging import find_hits
-from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
-def rows_to_insert(target: Target, context: WriteContext, batch: Batch, runner: TaskRunner) -> Batch:
+def rows_to_insert(write: Write, batch: Batch, runner: TaskRunner) -> Batch:
     """The rows of a batch that are to be added. Raises `DuplicateKeyError` where the policy refuses one that is stored.
 
     As in Hudi, rows are held against what is stored, not against each other.
     """
-    policy = context.options.insert_dup_policy
-    known = NO_ROWS if policy == "NONE" else _stored(target, context, batch, runner)
+    policy = write.context.options.insert_dup_policy
+    known = NO_ROWS if policy == "NONE" else _stored(write, batch, runner)
     if not len(known):
         return batch
     if policy == "FAIL":
@@ -31,19 +30,19 @@ def rows_to_insert(target: Target, context: WriteContext, batch: Batch, runner: 
             f"{len(known)} rows of the insert have a key that is stored already, for example {batch.keys[int(known[0])].as_py()!r}, and"
             f" {INSERT_DUP_POLICY.key} is FAIL. Nothing was written: leave those rows out, set it to DROP to have them left out, or update"
             " them by MERGE or an upsert",
-            table=context.config.name,
+            table=write.context.config.name,
         )
     return batch.part(np.setdiff1d(np.arange(len(batch.rows), dtype=np.int64), known))
 
 
-def _stored(target: Target, context: WriteContext, batch: Batch, runner: TaskRunner) -> Rows:
+def _stored(write: Write, batch: Batch, runner: TaskRunner) -> Rows:
     """Indices of the rows whose key is stored, ascending. A look-up answers for one row of each key; the others of its key are here too."""
-    if target.logs is None:
-        found = [tagged.rows for tagged in target.tag(context, batch, runner)]
+    if write.target.logs is None:
+        found = [tagged.rows for tagged in write.tag(batch, runner)]
     else:
-        found = [hits.rows[hits.alive] for hits in find_hits(target, context, batch, runner, ordered=False)]
+        found = [hits.rows[hits.alive] for hits in find_hits(write, batch, runner, ordered=False)]
     known = np.unique(np.concatenate([NO_ROWS, *found]))
     if not len(known):
         return known
-    keys = batch.identity(context.is_global)
+    keys = batch.identity(write.context.is_global)
     return np.flatnonzero(pc.is_in(keys, value_set=keys.take(pa.array(known)))).astype(np.int64)

@@ -9,50 +9,46 @@ import numpy as np
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.write.batch.input import Batch
-from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.settle import SliceHits
 from lakehouse_engine.write.locate.stored_once import check_stored_once
 from lakehouse_engine.write.locate.tagging import find_hits
-from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.plan.mor_buckets import log_deletes, log_unseen, looks_up_deletes
 from lakehouse_engine.write.plan.mor_changes import DeltaPlan
 from lakehouse_engine.write.plan.mor_upsert import Upsert, marked_rows
-from lakehouse_engine.write.tasks.base_files import FileContext
 
 
-def plan_inserts(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> DeltaPlan:
+def plan_inserts(write: Write, batch: Batch, runner: TaskRunner) -> DeltaPlan:
     """Every row of the batch is new: a small file first, then new groups. Nothing is looked up.
 
     In a table with buckets a log takes new rows and known ones alike, so there it is an upsert.
     """
-    if isinstance(context.index, BucketIndex):
-        return plan_upsert(target, context, files, batch, None, runner)
-    plan = DeltaPlan(target, context, files, batch)
+    if isinstance(write.context.index, BucketIndex):
+        return plan_upsert(write, batch, None, runner)
+    plan = DeltaPlan(write, batch)
     plan.insert(np.flatnonzero(~marked_rows(plan)).astype(np.int64))
     return plan
 
 
-def plan_deletes(target: Target, context: WriteContext, files: FileContext, batch: Batch, runner: TaskRunner) -> DeltaPlan:
+def plan_deletes(write: Write, batch: Batch, runner: TaskRunner) -> DeltaPlan:
     """Drop every stored row with a key of the batch."""
-    plan = DeltaPlan(target, context, files, batch)
-    if isinstance(context.index, BucketIndex):
+    plan = DeltaPlan(write, batch)
+    if isinstance(write.context.index, BucketIndex):
         _check_buckets(plan, batch, runner)
-        log_deletes(plan, context.index.layout, batch)
+        log_deletes(plan, write.context.index.layout, batch)
         return plan
     for hits in _hits(plan, batch, runner, ordered=False):
         plan.drop(hits, hits.alive, batch)
     return plan
 
 
-def plan_upsert(
-    target: Target, context: WriteContext, files: FileContext, batch: Batch, deletes: Batch | None, runner: TaskRunner
-) -> DeltaPlan:
+def plan_upsert(write: Write, batch: Batch, deletes: Batch | None, runner: TaskRunner) -> DeltaPlan:
     """Known keys to where they are (or away from there, when they move), new ones to a small file and new groups."""
-    plan = DeltaPlan(target, context, files, batch)
-    if isinstance(context.index, BucketIndex) and not (deletes is not None and looks_up_deletes(context, deletes)):
+    plan = DeltaPlan(write, batch)
+    if isinstance(write.context.index, BucketIndex) and not (deletes is not None and looks_up_deletes(write.context, deletes)):
         _check_buckets(plan, batch, runner)
-        plan.batch = log_unseen(plan, context.index.layout)
+        plan.batch = log_unseen(plan, write.context.index.layout)
     upsert = Upsert(plan, runner, _hits(plan, plan.batch, runner, ordered=True))
     upsert.update()
     if deletes is not None:
@@ -61,12 +57,12 @@ def plan_upsert(
     return plan
 
 
-def plan_replacement(target: Target, context: WriteContext, files: FileContext, batch: Batch, gone: Sequence[FoundNumbers]) -> DeltaPlan:
+def plan_replacement(write: Write, batch: Batch, gone: Sequence[FoundNumbers]) -> DeltaPlan:
     """Drop stored rows by their numbers; every row of the batch is new.
 
     Keys may repeat where rows go by their numbers, and a log names rows by key: so the slices that hold them are rewritten.
     """
-    plan = DeltaPlan(target, context, files, batch)
+    plan = DeltaPlan(write, batch)
     for one in gone:
         change = plan.change(one.piece)
         change.rewrite = True
@@ -92,7 +88,7 @@ def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunn
 
 def _hits(plan: DeltaPlan, batch: Batch, runner: TaskRunner, *, ordered: bool) -> list[SliceHits]:
     """As `find_hits`. Raises as `check_stored_once`."""
-    found = find_hits(plan.target, plan.context, batch, runner, ordered=ordered)
+    found = find_hits(plan.write, batch, runner, ordered=ordered)
     check_stored_once(plan.context, batch, (hits.rows[hits.alive] for hits in found))
     return found
 
@@ -100,4 +96,4 @@ def _hits(plan: DeltaPlan, batch: Batch, runner: TaskRunner, *, ordered: bool) -
 def _check_buckets(plan: DeltaPlan, batch: Batch, runner: TaskRunner) -> None:
     """As `check_stored_once`, where nothing is looked up otherwise: base files may hold a key more than once, the logs on top may not."""
     if plan.context.single_rows:
-        check_stored_once(plan.context, batch, (tagged.rows for tagged in plan.target.tag(plan.context, batch, runner)))
+        check_stored_once(plan.context, batch, (tagged.rows for tagged in plan.write.tag(batch, runner)))

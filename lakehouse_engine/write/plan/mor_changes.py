@@ -21,12 +21,12 @@ from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.record.merging.mergers import OverwriteWithLatest
 from lakehouse_engine.write.batch.input import Batch
-from lakehouse_engine.write.context import WriteContext, refuse_cdc
+from lakehouse_engine.write.context import refuse_cdc
 from lakehouse_engine.write.locate.buckets import place_in_buckets
 from lakehouse_engine.write.locate.numbered import OlderTask, older_numbers
 from lakehouse_engine.write.locate.settle import SliceHits
 from lakehouse_engine.write.locate.stored_once import repeated
-from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.plan.assign import SizedFile
 from lakehouse_engine.write.plan.buckets import new_bucket
 from lakehouse_engine.write.plan.log_target import log_target
@@ -35,7 +35,7 @@ from lakehouse_engine.write.plan.write_plan import WritePlan
 from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_tasks
 from lakehouse_engine.write.tasks.base_changes import MergeTask
-from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, Mask
+from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 from lakehouse_engine.write.tasks.slice_merge import SliceMergeTask
 
 _SMALL_FILES = 1
@@ -98,10 +98,10 @@ class DeltaPlan:
     rows of an insert that are not added because their key is stored.
     """
 
-    def __init__(self, target: Target, context: WriteContext, files: FileContext, batch: Batch) -> None:
-        assert target.logs is not None
-        self.target, self.context, self.files, self.batch = target, context, files, batch
-        self.logs = target.logs
+    def __init__(self, write: Write, batch: Batch) -> None:
+        assert write.target.logs is not None
+        self.write, self.target, self.context, self.files, self.batch = write, write.target, write.context, write.files, batch
+        self.logs = write.target.logs
         self.changes: dict[FileGroupId, SliceChange] = {}
         self.creates: list[NewGroup] = []
         self.moves = self.left_out = 0

@@ -17,9 +17,9 @@ from lakehouse_engine.model.keys import FILE_NAME, FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
-from lakehouse_engine.write.context import WriteContext, looks_up_inserts
+from lakehouse_engine.write.context import looks_up_inserts
 from lakehouse_engine.write.locate.numbered import named_slices
-from lakehouse_engine.write.locate.target import KnownSlices, Target
+from lakehouse_engine.write.locate.target import KnownSlices, Target, Write
 from lakehouse_engine.write.plan.changes import no_changes
 from lakehouse_engine.write.plan.log_target import log_target
 from lakehouse_engine.write.plan.placing import SAMPLE, encoded_size
@@ -33,7 +33,6 @@ from lakehouse_engine.write.shares.split import files_of, partitions_of, shared_
 from lakehouse_engine.write.shares.stored import NumbersTask, StoredSlice, StoredTask, deal_numbers, deal_stored
 from lakehouse_engine.write.source import JoinedSource, RowSource, StagedFile, StagedSource
 from lakehouse_engine.write.tasks.append import balanced, load_of, slots_for
-from lakehouse_engine.write.tasks.base_files import FileContext
 
 _ROWS_OF_SHARE = 250_000
 """Rows of a batch in a share: with what is stored of their keys, some hundred megabytes."""
@@ -74,8 +73,7 @@ def _any_found(missing: int, asked: int) -> None:
 
 @dataclass(slots=True)
 class Shares:
-    """A write planned in shares: `partitions` first, then `plan`. `all_new`: every row goes to a new file group, whatever there is, but for
-    those marked as deletions with `drops_deletions`.
+    """A write planned in shares: `partitions` first, then `plan`.
 
     `replaced` are stored rows that go by their numbers; then no key is looked up. `check_found` is told how many of them are not stored any
     more, and how many there are.
@@ -83,16 +81,11 @@ class Shares:
 
     runner: TaskRunner
     exchange: Exchange
-    context: WriteContext
-    files: FileContext
-    target: Target
-    operation: WriteOperationType
-    all_new: bool
+    write: Write
     batch: Given
     deletions: Given | None
     replaced: Given | None = None
     check_found: Callable[[int, int], None] = _any_found
-    drops_deletions: bool = False
     _dealing: Dealing = field(default_factory=lambda: Dealing(1))
 
     def partitions(self) -> frozenset[str]:
@@ -111,25 +104,25 @@ class Shares:
         slices = self._slices(partitions)
         if self.replaced is not None:
             return self._replacement(self.replaced, slices)
-        work, target = self._work(slices)
-        return self._routed(target, self._planned(work))
+        work = self._work(slices)
+        return self._routed(work.write, self._planned(work))
 
     def _replacement(self, replaced: Given, slices: Sequence[FileSlice]) -> RoutedPlan:
         """Rows that are not in the files that they name are looked for in all."""
-        everywhere = self.target.view.latest_slices()
+        everywhere = self.write.target.view.latest_slices()
         named = everywhere
         if FILE_NAME in replaced.source.column_names:
             named = named_slices(everywhere, files_of(self.runner, replaced.source))
-        work, target = self._work(slices)
+        work = self._work(slices)
         rows = self._dealt(replaced, Dealing(work.shares))
         planned = self._planned(replace(work, numbers=self._numbers(rows, named)))
         if len(named) < len(everywhere) and any(share.unseen for share in planned):
             planned = self._planned(replace(work, numbers=self._numbers(rows, everywhere)))
         self.check_found(sum(share.unseen for share in planned), replaced.source.num_rows)
-        return self._routed(target, planned)
+        return self._routed(work.write, planned)
 
     def _numbers(self, rows: Dealt, slices: Sequence[FileSlice]) -> DealtNumbers:
-        target, dealing = self._known(slices), Dealing(self._dealing.count)
+        target, dealing = self._known(slices).target, Dealing(self._dealing.count)
         reader = None if target.logs is None else target.logs.reader
         tasks = [NumbersTask(self.exchange, target.storage, pieces, reader, dealing) for pieces in self._together(target, slices)]
         return DealtNumbers(rows, tuple(slices), tuple(itertools.chain.from_iterable(self.runner.run(deal_numbers, tasks, name="keys"))))
@@ -137,26 +130,20 @@ class Shares:
     def _planned(self, work: ShareWork) -> list[PlannedShare]:
         return self.runner.run(plan_share, [ShareTask(work, number) for number in range(work.shares)], name="plan")
 
-    def _work(self, slices: Sequence[FileSlice]) -> tuple[ShareWork, Target]:
-        """What is to be planned, dealt, and the table as far as those slices go."""
-        self._dealing = Dealing(self._count(slices), self.context.layout)
-        target = self._known(slices)
-        stored = self._stored(target, slices)
-        work = ShareWork(
+    def _work(self, slices: Sequence[FileSlice]) -> ShareWork:
+        """What is to be planned, dealt, of the table as far as those slices go."""
+        self._dealing = Dealing(self._count(slices), self.write.context.layout)
+        write = self._known(slices)
+        stored = self._stored(write.target, slices)
+        return ShareWork(
             exchange=self.exchange,
-            operation=self.operation,
-            context=self.context,
-            files=self.files,
-            target=target,
+            write=write,
             slices=tuple(slices),
             stored=stored,
             batch=self._dealt(self.batch),
             deletions=None if self.deletions is None else self._dealt(self.deletions),
             shares=self._dealing.count,
-            all_new=self.all_new,
-            drops_deletions=self.drops_deletions,
         )
-        return work, target
 
     def _dealt(self, given: Given, dealing: Dealing | None = None) -> Dealt:
         files = split(self.runner, self.exchange, given.source, self._narrow(given.source), dealing or self._dealing)
@@ -171,36 +158,36 @@ class Shares:
 
     def _narrow(self, source: RowSource) -> list[str]:
         """Columns that planning compares."""
-        names = [*self.context.ordering.roots, *self.context.marks.columns(list(source.column_names))]
-        if self.target.logs is not None:
-            rules = self.target.logs.reader.rules
+        names = [*self.write.context.ordering.roots, *self.write.context.marks.columns(list(source.column_names))]
+        if self.write.target.logs is not None:
+            rules = self.write.target.logs.reader.rules
             names += [*rules.ordering.roots, *rules.marks.columns(list(source.column_names))]
         return [name for name in dict.fromkeys(names) if name in source.column_names]
 
     @property
     def _looks_up(self) -> bool:
         """Whether keys are held against stored ones; in a table with buckets a share looks into their files itself."""
-        looks = self.operation in _LOOKING_UP or looks_up_inserts(self.operation, self.context.options)
-        return looks and not (self.all_new or self.replaced) and self.context.layout is None
+        looks = self.write.operation in _LOOKING_UP or looks_up_inserts(self.write.operation, self.write.context.options)
+        return looks and not (self.write.all_new or self.replaced) and self.write.context.layout is None
 
     def _slices(self, partitions: frozenset[str]) -> list[FileSlice]:
         """Slices that planning asks about, by partition."""
-        if self.all_new or not (self._looks_up or self.context.layout is not None):
+        if self.write.all_new or not (self._looks_up or self.write.context.layout is not None):
             return []
-        if self.context.is_global:
-            return self.target.view.latest_slices()
-        return [piece for path in sorted(partitions) for piece in self.target.view.latest_slices(path)]
+        if self.write.context.is_global:
+            return self.write.target.view.latest_slices()
+        return [piece for path in sorted(partitions) for piece in self.write.target.view.latest_slices(path)]
 
-    def _known(self, slices: Sequence[FileSlice]) -> Target:
-        """The table as far as those slices go, to be sent."""
-        logs = self.target.logs
-        return replace(self.target, view=KnownSlices.of(slices), logs=None if logs is None else logs.of_slices(slices))
+    def _known(self, slices: Sequence[FileSlice]) -> Write:
+        """The write, with the table as far as those slices go, to be sent."""
+        logs = self.write.target.logs
+        return self.write.to(view=KnownSlices.of(slices), logs=None if logs is None else logs.of_slices(slices))
 
     def _stored(self, target: Target, slices: Sequence[FileSlice]) -> tuple[StoredSlice, ...] | None:
         if not self._looks_up:
             return None
         logs = target.logs
-        reader, keys = (None if logs is None else logs.reader), self.context.stored_keys
+        reader, keys = (None if logs is None else logs.reader), self.write.context.stored_keys
         together = self._together(target, slices)
         tasks = [StoredTask(self.exchange, target.storage, pieces, keys, reader, self._dealing) for pieces in together]
         return tuple(itertools.chain.from_iterable(self.runner.run(deal_stored, tasks, name="keys")))
@@ -211,41 +198,41 @@ class Shares:
 
     # tasks
 
-    def _routed(self, target: Target, planned: Sequence[PlannedShare]) -> RoutedPlan:
+    def _routed(self, write: Write, planned: Sequence[PlannedShare]) -> RoutedPlan:
         slices, created = self._places(by_place([share.routed for share in planned]))
         source, numbers = self._with_patches([share.patches for share in planned])
         paths = tuple(share.routed.path for share in planned)
-        work = RoutedWork(self.exchange, paths, self.context, self._touched(target, slices), source, numbers)
+        work = RoutedWork(self.exchange, paths, self._touched(write, slices), source, numbers)
         alone = [one for one in slices if not self._is_appended(one)]
         logged = [one for one in slices if self._is_appended(one)]
-        tasks = [RoutedTask(work, self.files, number, (one,)) for number, one in enumerate(alone)]
-        tasks += [RoutedTask(work, self.files, number, (), rows) for number, rows in enumerate(created, len(tasks))]
+        tasks = [RoutedTask(work, self.write.files, number, (one,)) for number, one in enumerate(alone)]
+        tasks += [RoutedTask(work, self.write.files, number, (), rows) for number, rows in enumerate(created, len(tasks))]
         tasks += self._appends(work, logged, len(tasks))
         inserts = [(rows.place[0], rows.count) for rows in created] + [(one.piece.partition_path, one.inserted) for one in alone]
         profile = profile_of(inserts, [self._planned_change(one) for one in (*alone, *logged)])
         return RoutedPlan(tasks, profile, sum(share.moves for share in planned), sum(share.duplicates for share in planned))
 
-    def _touched(self, target: Target, slices: Sequence[RoutedSlice]) -> Target:
+    def _touched(self, write: Write, slices: Sequence[RoutedSlice]) -> Write:
         """What writing asks about: slices that take new records may be others than those whose keys were held against the batch's."""
-        logs = self.target.logs
-        return target if logs is None else replace(target, logs=logs.of_slices([one.piece for one in slices]))
+        logs = self.write.target.logs
+        return write if logs is None else write.to(logs=logs.of_slices([one.piece for one in slices]))
 
     def _planned_change(self, one: RoutedSlice) -> Planned:
         piece = one.piece
         is_appended = self._is_appended(one)
-        instant = log_target(piece, self.target.compacting) if is_appended else piece.base_instant
+        instant = log_target(piece, self.write.target.compacting) if is_appended else piece.base_instant
         return Planned(piece.partition_path, piece.file_id, instant, one.changed(is_appended=is_appended))
 
     def _is_appended(self, one: RoutedSlice) -> bool:
-        return self.context.merges_on_read and not (one.rewrite or one.inserted)
+        return self.write.context.merges_on_read and not (one.rewrite or one.inserted)
 
     def _appends(self, work: RoutedWork, slices: Sequence[RoutedSlice], first: int) -> Iterator[RoutedTask]:
         if not slices:
             return
         loads = [load_of(one.logged, one.count(Kind.KEY)) for one in slices]
-        options = self.files.options
+        options = self.write.files.options
         memory = max(1, options.task_max_size_mb // slots_for(len(slices), self.runner.parallelism))
-        files = replace(self.files, options=replace(options, task_max_size_mb=memory))
+        files = replace(self.write.files, options=replace(options, task_max_size_mb=memory))
         for number, chosen in enumerate(balanced(loads, self.runner.parallelism), first):
             yield RoutedTask(work, files, number, tuple(slices[one] for one in chosen))
 
@@ -269,8 +256,8 @@ class Shares:
     def _assigned(self, place: tuple[str, int | None], routed: Routed) -> tuple[dict[FileGroupId, NewRows], list[NewRows]]:
         """The new records of a partition, in the order of the batch: those for small files, and those for each new group."""
         batch = Batch.of_nothing(self.batch.source)
-        target = replace(self.target, view=KnownSlices({})) if self.all_new else self.target
-        places = no_changes(target, self.context, self.files, batch).places
+        write = self.write.to(view=KnownSlices({})) if self.write.all_new else self.write
+        places = no_changes(write, batch).places
         assignment = places.assign(place[0], range(routed.counts[Kind.INSERT]), lambda: encoded_size(self.batch.source.slice(0, SAMPLE)))
         ranges = [ranks for _, ranks in assignment.to_files] + list(assignment.to_new)
         cuts = [0, *cut_points(routed.blocks, [ranks.start for ranks in ranges[1:]]), _EVERYTHING]
@@ -283,7 +270,7 @@ class Shares:
     def _pieces(self, groups: set[FileGroupId]) -> dict[FileGroupId, FileSlice]:
         """The slices of some groups, by partition and file id."""
         partitions = sorted({group.partition_path for group in groups})
-        slices = (piece for path in partitions for piece in self.target.view.latest_slices(path))
+        slices = (piece for path in partitions for piece in self.write.target.view.latest_slices(path))
         return {piece.group: piece for piece in slices if piece.group in groups}
 
     def _with_patches(self, patches: Sequence[StagedFile | None]) -> tuple[RowSource, Renumbering]:

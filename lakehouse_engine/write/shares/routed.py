@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.write.batch.input import Batch
-from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.plan.changes import Changes, no_changes
 from lakehouse_engine.write.plan.write_plan import run_task
 from lakehouse_engine.write.shares.exchange import Exchange
@@ -75,8 +74,7 @@ class RoutedWork:
 
     exchange: Exchange
     paths: tuple[str, ...]
-    context: WriteContext
-    target: Target
+    write: Write
     source: RowSource
     numbers: Renumbering
 
@@ -95,7 +93,7 @@ class RoutedTask:
 def run_routed(task: RoutedTask) -> list[WriteStatus]:
     """Raises as the tasks of `write.plan`."""
     work = task.work
-    plan = no_changes(work.target, work.context, task.files, Batch.of_nothing(work.source))
+    plan = no_changes(replace(work.write, files=task.files), Batch.of_nothing(work.source))
     for one in task.slices:
         _add(plan, work, one)
     if task.created is not None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
-from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.buckets import rows_by_bucket
 from lakehouse_engine.write.locate.numbered import FoundNumbers, unfound
-from lakehouse_engine.write.locate.target import Target
+from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.plan.buckets import new_bucket
 from lakehouse_engine.write.plan.changes import Changes, no_changes, plan_changes, plan_replacement
 from lakehouse_engine.write.plan.placing import living, unplaced
@@ -26,7 +24,7 @@ from lakehouse_engine.write.shares.routing import RoutedShare, route
 from lakehouse_engine.write.shares.split import share_source
 from lakehouse_engine.write.shares.stored import StoredSlice
 from lakehouse_engine.write.source import PatchedSource, Rows, RowSource, StagedFile
-from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext
+from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 _PATCH_BITS = 40
 
@@ -64,24 +62,18 @@ class DealtNumbers:
 class ShareWork:
     """What the planning of every share has in common.
 
-    `stored[i]` is what was dealt of `slices[i]`; None where nothing has to be. `all_new`: every row goes to a new file group, but for those
-    marked as deletions with `drops_deletions`. `numbers`: rows of the batch come in the place of those, and are not compared with what is
-    stored.
+    `stored[i]` is what was dealt of `slices[i]`; None where nothing has to be. `numbers`: rows of the batch come in the place of those, and
+    are not compared with what is stored.
     """
 
     exchange: Exchange
-    operation: WriteOperationType
-    context: WriteContext
-    files: FileContext
-    target: Target
+    write: Write
     slices: tuple[FileSlice, ...]
     stored: tuple[StoredSlice, ...] | None
     batch: Dealt
     deletions: Dealt | None
     shares: int
-    all_new: bool
     numbers: DealtNumbers | None = None
-    drops_deletions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,26 +116,25 @@ def plan_share(task: ShareTask) -> PlannedShare:
 
 
 def _planned(work: ShareWork, number: int, batch: Batch, gone: Sequence[FoundNumbers]) -> Changes:
-    if work.all_new:
-        return _all_new(work, batch)
+    write = work.write
+    if write.all_new:
+        return _all_new(write, batch)
     if work.numbers is not None:
-        return plan_replacement(replace(work.target, is_part=True), work.context, work.files, batch, gone)
+        return plan_replacement(write.to(is_part=True), batch, gone)
     located = None
     if work.stored is not None:
-        rules = None if work.target.logs is None else work.target.logs.reader.rules
-        is_global = work.context.is_global
+        rules = None if write.target.logs is None else write.target.logs.reader.rules
+        is_global = write.context.is_global
         located = LocatedShare.read(work.exchange, number, work.slices, work.stored, is_global=is_global, rules=rules)
     deletions = None if work.deletions is None else work.deletions.share(work.exchange, number)
-    target = replace(work.target, located=located, is_part=True)
-    return plan_changes(work.operation, target, work.context, work.files, batch, deletions, LocalRunner())
+    return plan_changes(write.to(located=located, is_part=True), batch, deletions, LocalRunner())
 
 
-def _all_new(work: ShareWork, batch: Batch) -> Changes:
+def _all_new(write: Write, batch: Batch) -> Changes:
     """Every row goes to a new file group, whatever there is."""
-    if work.drops_deletions:
-        batch = living(batch, work.context.marks)
-    plan = no_changes(work.target, work.context, work.files, batch)
-    layout = work.context.layout
+    if write.drops_deletions:
+        batch = living(batch, write.context.marks)
+    plan, layout = no_changes(write, batch), write.context.layout
     if layout is None:
         plan.creates += unplaced(batch, np.arange(len(batch.rows), dtype=np.int64))
     else:
