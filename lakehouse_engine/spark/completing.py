@@ -11,6 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from lakehouse_engine.commit.expected import check_expected
 from lakehouse_engine.errors import ConstraintError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.index.bucket import BucketIndex
@@ -32,11 +33,14 @@ def completed(state: TableState, request: WriteRequest, spark: SparkSession | No
     """The request with rows that have the table's generated columns, computed where they were not given.
 
     Raises `ConstraintError`, naming the column, where nothing is there to compute them, or where the stored value could not be known to be
-    right; rows with another value raise it when they are read.
+    right; rows with another value raise it when they are read. What is wrong with rows because the table changed since they were made
+    raises `ChangedSinceReadError`, where the request says what was read.
     """
     columns = generated_columns(state, request)
     if not columns or request.data is None:
         return request
+    if request.expected is not None:
+        check_expected(state, request.expected)
     config, schema = state.config, table_schema(state)
     if not _keeps_rows_whole(state, request):
         raise ConstraintError(

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import ChangedSinceReadError, ConstraintError, OptionError
 from lakehouse_engine.model.constraints import Constraints, Generated
@@ -126,6 +127,14 @@ def test_rows_that_enter_complete_are_written_without_spark_whatever_others_comm
 def test_a_caller_cannot_say_that_rows_are_complete(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'generated'"):
         make(tmp_path).upsert(ROWS, generated=GENERATED.generated)
+
+
+def test_rows_that_others_have_overtaken_are_told_so_first(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    read = ExpectedState.of(table.state)
+    table.delete(pa.table({"id": [1]}))
+    with pytest.raises(ChangedSinceReadError, match="Read it again"):
+        table.upsert(ROWS, expected=read)
 
 
 def test_a_write_that_is_there_needs_nothing_computed(tmp_path: Path) -> None:
