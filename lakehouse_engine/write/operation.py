@@ -72,7 +72,7 @@ def _execute(storage: Storage, request: WriteRequest, runner: TaskRunner, known:
             since = _check_expected(state, request)
             if seen is None or seen.state is not state:
                 seen = _Seen.of(state, request, stage)
-            return _Write(transaction, seen.batches, runner, since).run()
+            return _Steps(transaction, seen.batches, runner, since).run()
 
 
 def written_before(storage: Storage, request: WriteRequest) -> WriteResult | None:
@@ -136,8 +136,8 @@ def _check_expected(state: TableState, request: WriteRequest) -> Expectation | N
     return Expectation.since(state, moment, exact=request.expected_instant.strip() == moment)
 
 
-class _Write:
-    """The steps of one write; holds what they share."""
+class _Steps:
+    """Those of one write under the lock, with what they share."""
 
     def __init__(self, transaction: Transaction, batches: Batches, runner: TaskRunner, since: Expectation | None) -> None:
         self.transaction, self.batches, self.runner, self.since = transaction, batches, runner, since

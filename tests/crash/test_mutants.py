@@ -33,7 +33,7 @@ from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.timeline.clock import InstantClock
-from lakehouse_engine.write.operation import _Write
+from lakehouse_engine.write.operation import _Steps
 from tests.crash.checker import check_rows, look
 from tests.crash.harness import Harness, check_readings
 from tests.crash.scenarios import CASES, COLUMNS, Case, copy_of, open_table
@@ -43,7 +43,7 @@ Patch = pytest.MonkeyPatch
 
 
 def commits_before_its_data(patch: Patch) -> None:
-    original = _Write._commit
+    original = _Steps._commit
 
     def commit(write: Any, statuses: Any, **arguments: Any) -> Any:
         storage = write.transaction.state.storage
@@ -57,7 +57,7 @@ def commits_before_its_data(patch: Patch) -> None:
             storage.overwrite(path, data)
         return result
 
-    patch.setattr(_Write, "_commit", commit)
+    patch.setattr(_Steps, "_commit", commit)
 
 
 def rollback_keeps_the_data(patch: Patch) -> None:

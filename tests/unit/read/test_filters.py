@@ -367,7 +367,7 @@ def test_what_another_program_left_elsewhere_is_found_also_when_its_commit_is_ar
     moved = rows(range(1), ts=1).set_column(SCHEMA.get_field_index("day"), "day", pa.array(["2026-01-04"]))
     with monkeypatch.context() as patched:
         patched.setattr(publish, "_signed", lambda metadata: metadata)
-        patched.setattr(operation._Write, "_tell_readers", lambda self: None)
+        patched.setattr(operation._Steps, "_tell_readers", lambda self: None)
         theirs = table.upsert(moved, options={"hoodie.simple.index.update.partition.path": "false"})
     expected = table.to_arrow().filter(F("day") == "2026-01-04")
     assert expected.num_rows == 2
@@ -386,7 +386,7 @@ def test_what_another_program_left_elsewhere_is_found_when_its_commit_goes_with_
     moved = rows(range(1), ts=1).set_column(2, "day", pa.array(["2026-01-04"]))
     with monkeypatch.context() as patched:
         patched.setattr(publish, "_signed", lambda metadata: metadata)
-        patched.setattr(operation._Write, "_tell_readers", lambda self: None)
+        patched.setattr(operation._Steps, "_tell_readers", lambda self: None)
         table.options = {"hoodie.simple.index.update.partition.path": False}
         theirs = table.upsert(moved)
     table.options = {}
