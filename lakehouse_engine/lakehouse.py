@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from lakehouse_engine.catalog.attached import attached_places, check_catalog_name
+from lakehouse_engine.catalog.attached import attached_places
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.catalog.copies import copy_table
 from lakehouse_engine.catalog.functions import Functions, StoredFunction
 from lakehouse_engine.catalog.making import made_empty
-from lakehouse_engine.catalog.names import RelationName, split_name
+from lakehouse_engine.catalog.names import RelationName, check_catalog_name, split_name
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import MissingOptionError

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ ADAPTER = ROOT / "dbt"
 
 # Bottom first. A module imports from lines above its own only; names that share a line are siblings and do not import each other.
 LAYERS = (
-    ("errors", "compat", "cache"),
+    ("errors", "compat", "cache", "loading"),
     ("options",),
     ("model",),
     ("format", "storage", "record"),
@@ -39,6 +41,7 @@ LAYERS = (
     ("table",),
     ("statements",),
     ("lakehouse",),
+    ("api",),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -58,7 +61,10 @@ ROOMS = {
     "services": (("executor",), ("compact", "clean"), ("archive", "clone"), ("inline",)),
 }
 """Bottom first: what a write goes through, from its end; services above what runs them."""
-MAY_IMPORT_PYSPARK = {"spark", "table", "statements", "lakehouse"}
+MAY_IMPORT_PYSPARK = {"spark", "table", "statements", "lakehouse", "api"}
+API = "lakehouse_engine.api"
+LOADED_WHEN_USED = {"dbt.adapters.lakehouse.writing.seed_columns"}
+"""Modules of the adapter that import Arrow, which dbt would wait for at its start: they alone are imported inside functions."""
 
 
 def parse(path: Path) -> tuple[ast.Module, list[str]]:
@@ -114,8 +120,23 @@ def function_local_imports(path: Path) -> list[str]:
         f"{path.relative_to(ROOT)}:{line}: {name} is imported inside {function.name}()"
         for function in functions
         for line, name in imported_names(function, package)
-        if name.startswith(("lakehouse_engine", "dbt.adapters.lakehouse"))
+        if name.startswith(("lakehouse_engine", "dbt.adapters.lakehouse")) and name.rpartition(".")[0] not in LOADED_WHEN_USED
     ]
+
+
+def engine_modules_named(path: Path) -> list[str]:
+    """Modules of the engine other than its API that a file of the adapter names: by imports, and in texts that something could import."""
+    tree, package = parse(path)
+    imported = [(line, name) for line, name in imported_names(tree, package) if name.split(".")[0] == "lakehouse_engine"]
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    named = [(node.lineno, node.value) for node in texts if re.fullmatch(r"lakehouse_engine(\.\w+)+", node.value)]
+    others = ((line, name) for line, name in (*imported, *named) if name != API and not name.startswith(f"{API}."))
+    return [f"{path.relative_to(ROOT)}:{line}: {name}" for line, name in others]
+
+
+def lazy_packages() -> list[Path]:
+    """`__init__` modules of packages whose modules are loaded when they are first used."""
+    return [path for path in modules(ENGINE) if path.name == "__init__.py" and "modules_of(" in path.read_text(encoding="utf-8")]
 
 
 def imports_from(path: Path, top: str) -> list[str]:
@@ -132,7 +153,7 @@ def test_rooms_of_a_layer_import_only_from_rooms_below_their_own(layer: str) -> 
     assert [finding for path in modules(ENGINE / layer) for finding in room_violations(path)] == []
 
 
-def test_pyspark_is_imported_only_by_the_spark_package_the_statements_and_the_two_facades() -> None:
+def test_pyspark_is_imported_only_by_the_spark_package_and_what_stands_on_it() -> None:
     others = [path for path in modules(ENGINE) if own_layer(path) not in MAY_IMPORT_PYSPARK]
     assert [finding for path in others for finding in imports_from(path, "pyspark")] == []
 
@@ -141,10 +162,20 @@ def test_the_engine_never_imports_dbt() -> None:
     assert [finding for path in modules(ENGINE) for finding in imports_from(path, "dbt")] == []
 
 
-def test_only_the_bridge_of_the_adapter_imports_the_engine() -> None:
-    bridge = ADAPTER / "adapters" / "lakehouse" / "bridge"
-    others = [path for path in modules(ADAPTER) if bridge not in path.parents]
-    assert [finding for path in others for finding in imports_from(path, "lakehouse_engine")] == []
+def test_the_adapter_names_no_module_of_the_engine_but_its_api() -> None:
+    assert [finding for path in modules(ADAPTER) for finding in engine_modules_named(path)] == []
+
+
+@pytest.mark.parametrize("path", lazy_packages(), ids=lambda path: path.parent.name)
+def test_packages_that_load_their_modules_when_used_import_all_of_them_for_type_checkers(path: Path) -> None:
+    """Else mypy, and the test of the layers, would not see what is used of them."""
+    tree, package = parse(path)
+    own = ".".join(package)
+    imported = {name.removeprefix(f"{own}.") for _, name in imported_names(tree, package) if name.startswith(f"{own}.")}
+    there = {one.stem for one in path.parent.iterdir() if one.suffix == ".py" and one != path}
+    folders = {one.name for one in path.parent.iterdir() if (one / "__init__.py").exists()}
+    assert imported == there | folders
+    assert set(import_module(own).__all__) == imported
 
 
 def test_no_first_party_import_hides_inside_a_function() -> None:
@@ -174,3 +205,20 @@ def test_the_walk_itself_sees_a_slip(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     path.write_text(text)
     (found,) = layer_violations(path)
     assert finding in found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from lakehouse_engine.api import errors", []),
+        ("from lakehouse_engine import api", []),
+        ("from lakehouse_engine import HoodieTable", ["lakehouse_engine.HoodieTable"]),
+        ("import lakehouse_engine.table", ["lakehouse_engine.table"]),
+        ("named = 'lakehouse_engine.spark.schema'", ["lakehouse_engine.spark.schema"]),
+    ],
+)
+def test_what_the_adapter_names_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, found: list[str]) -> None:
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    assert [finding.rpartition(" ")[2] for finding in engine_modules_named(path)] == found

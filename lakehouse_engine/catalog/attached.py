@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from lakehouse_engine.catalog.names import CATALOG_PREFIX
+from lakehouse_engine.catalog.names import check_catalog_name
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_TAKEN = (CATALOG_PREFIX, "system", "none")
-"""Names that mean something else before a schema's."""
 _KEYS = ("warehouse", "storage_options")
-
-
-def check_catalog_name(name: Any) -> str:
-    """The name in lower case. Raises `OptionError` for what is no plain word, or has a meaning already."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise OptionError(f"a catalog's name is a plain word, not {name!r}")
-    if name.lower() in _TAKEN:
-        raise OptionError(f"a catalog cannot be called {name!r}, which means something else: choose another name")
-    return name.lower()
 
 
 def attached_places(catalogs: Mapping[str, Any], own: str = "") -> dict[str, Storage]:

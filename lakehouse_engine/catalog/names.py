@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
-from lakehouse_engine.errors import SqlError, TableExistsError
+from lakehouse_engine.errors import OptionError, SqlError, TableExistsError
 
 CATALOG_PREFIX = "spark_catalog"
+_TAKEN_CATALOGS = (CATALOG_PREFIX, "system", "none")
+"""Names that mean something else before a schema's."""
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_BYTES = 200
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(\.|$)")
 
@@ -77,3 +81,12 @@ def taken_meanwhile(name: RelationName) -> TableExistsError:
 
 def _quoted(part: str) -> str:
     return part if re.fullmatch(r"\w+", part) else "`" + part.replace("`", "``") + "`"
+
+
+def check_catalog_name(name: Any) -> str:
+    """The name in lower case. Raises `OptionError` for what is no plain word, or has a meaning already."""
+    if not isinstance(name, str) or not _WORD.fullmatch(name):
+        raise OptionError(f"a catalog's name is a plain word, not {name!r}")
+    if name.lower() in _TAKEN_CATALOGS:
+        raise OptionError(f"a catalog cannot be called {name!r}, which means something else: choose another name")
+    return name.lower()

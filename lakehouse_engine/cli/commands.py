@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lakehouse_engine.cli.describe import describe_columns, describe_slice, describe_table
+from lakehouse_engine.api.describe import describe_columns, describe_slice, describe_table
 from lakehouse_engine.cli.rows import FORMATS, TABLE_LIMIT, limited, write_rows
 from lakehouse_engine.cli.shared import MOST, show_facts, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings

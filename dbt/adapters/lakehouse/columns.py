@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
-from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import did_you_mean
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
-    from dbt.adapters.lakehouse.bridge.members import Members
-
-_casts = Later("lakehouse_engine.sql.grammar.casts")
-
-_RANK = {"tinyint": 1, "smallint": 2, "int": 3, "bigint": 4, "decimal": 5, "float": 6, "double": 7}
+    from lakehouse_engine.api.frames import Members
 
 
 @dataclass(frozen=True)
@@ -141,29 +137,14 @@ def _stored(name: str, kind: str, theirs: Mapping[str, str], batch: Mapping[str,
     """The batch's column as the table stores it: cast where storing it is safe."""
     source = theirs[name.lower()]
     given = batch[source]
-    expression = _cast(quoted(source), given, kind) if given != kind and storable(given, kind) else quoted(source)
+    expression = _cast(quoted(source), given, kind) if given != kind and api.sql.storable(given, kind) else quoted(source)
     return f"{expression} as {quoted(name)}"
 
 
 def _cast(value: str, given: str, kind: str) -> str:
     if any("<" in one for one in (given, kind)):
         return f"cast({value} as {kind})"
-    made: str = _casts.stored_as(value, given, kind)
-    return made
-
-
-def storable(given: str, kind: str) -> bool:
-    """Whether Spark's ANSI store assignment would cast on insert: between numbers, to text, from nothing, between dates and times."""
-    first, second = _family(given), _family(kind)
-    if given == "void" or kind == "string":
-        return True
-    if first in _RANK and second in _RANK:
-        return True
-    return {first, second} <= {"date", "timestamp", "timestamp_ntz"}
-
-
-def _family(kind: str) -> str:
-    return kind.split("(")[0].split("<")[0]
+    return api.sql.stored_as(value, given, kind)
 
 
 def _out_of_sync(

@@ -24,9 +24,8 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.lakehouse import __version__
-from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, in_words_of_dbt, is_changed_since_read, response_of
+from dbt.adapters.lakehouse.bridge.outcomes import in_words_of_dbt, is_changed_since_read, response_of
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import option_findings, takes_limit
 from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first, ask_databricks_last
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
@@ -55,6 +54,8 @@ from dbt.adapters.lakehouse.writing.nested import nested_literal
 from dbt.adapters.lakehouse.writing.selection import select_tables
 from dbt.adapters.lakehouse.writing.snapshots import by_members, check_named_columns
 from dbt.adapters.lakehouse.writing.writes import TableWriter, commit_metadata
+from lakehouse_engine import api
+from lakehouse_engine.api.options import conflict_retries, option_findings
 
 if TYPE_CHECKING:
     import agate
@@ -320,9 +321,11 @@ class LakehouseAdapter(WarehouseAdapter):
         existing: LakehouseRelation | None = None,
     ) -> AdapterResponse:
         """The table with the rows of a CSV file. Needs no Spark."""
+        from dbt.adapters.lakehouse.writing.seed_columns import seed_table
+
         inferred = {name: self.convert_type(table, position) for position, name in enumerate(table.column_names)}
         types = model["config"].get("column_types") or {}
-        rows = seeds.seed_table(table, inferred, types)
+        rows = seed_table(table, inferred, types)
         kind = str(existing.type) if existing is not None else None
         with self.connections.exception_handler("seed"):
             house = self._files
@@ -469,7 +472,7 @@ class LakehouseAdapter(WarehouseAdapter):
     @available.parse(lambda *a, **k: False)
     def takes_limit(self, sql: str) -> bool:
         """Whether LIMIT behind `sql` limits what is shown, and not what is stored."""
-        return takes_limit(sql)
+        return api.sql.takes_limit(sql)
 
     @available.parse(lambda *a, **k: "")
     def python_view(self, model: Mapping[str, Any]) -> str:

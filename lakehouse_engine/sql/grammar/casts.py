@@ -10,6 +10,8 @@ from lakehouse_engine import errors
 from lakehouse_engine.sql.grammar.lexer import quote_string
 
 _WIDER = ("tinyint", "smallint", "int", "bigint")
+_NUMBERS = frozenset({*_WIDER, "decimal", "float", "double"})
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
 def stored_as(value: str, given: str, kind: str) -> str:
@@ -36,6 +38,18 @@ def assigned_as(value: str, kind: str) -> str:
         return stored_as(f"({value})", "", kind)
     once = "`__lakehouse_assigned`"
     return f"element_at(transform(array({value}), {once} -> {stored_as(once, '', kind)}), 1)"
+
+
+def storable(given: str, kind: str) -> bool:
+    """Whether Spark's ANSI store assignment would cast on insert: between numbers, to text, from nothing, between dates and times."""
+    if given == "void" or kind == "string":
+        return True
+    families = {_family(given), _family(kind)}
+    return families <= _NUMBERS or families <= _TIMES
+
+
+def _family(kind: str) -> str:
+    return kind.split("(")[0].split("<")[0]
 
 
 def _widens(given: str, kind: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbt.adapters.lakehouse.bridge.words import option_findings
 from dbt.adapters.lakehouse.config.findings import refuse
 from dbt.adapters.lakehouse.config.model_config import config_findings
+from lakehouse_engine.api.options import option_findings
 
 
 def check_config(name: str, config: Mapping[str, Any], extra: Sequence[str], *, strict: bool = True) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import yaml
 
-from dbt.adapters.lakehouse.bridge.words import option_findings
 from dbt.adapters.lakehouse.config.keys import OWN_KEYS
 from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATER, service_options
+from lakehouse_engine.api.options import option_findings
 from lakehouse_engine.options import check_known
 from tests.dbt.unit.checking import check_config
 from tests.support.documents import blocks

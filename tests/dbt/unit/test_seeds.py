@@ -11,9 +11,10 @@ import pytest
 from dbt_common.clients.agate_helper import build_type_tester
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.words import spark_name
-from dbt.adapters.lakehouse.writing.seeds import seed_table, text_lengths
+from dbt.adapters.lakehouse.writing.seed_columns import seed_table
+from dbt.adapters.lakehouse.writing.seeds import text_lengths
 from dbt.adapters.lakehouse.writing.types import arrow_type
+from lakehouse_engine.api.types import spark_name
 
 
 def one(values: list[object], kind: agate.data_types.DataType, inferred: str, override: str | None = None) -> pa.Array:

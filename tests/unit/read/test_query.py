@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.cli.describe import describe_table
+from lakehouse_engine.api.describe import describe_table
 from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, OptionError, TimelineRestoredError
 from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.model.instant import parse_instant_time

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from lakehouse_engine.cli.describe import describe_table
+from lakehouse_engine.api.describe import describe_table
 from lakehouse_engine.cli.terminal.errors import exit_code_of
 from lakehouse_engine.errors import LakehouseError, RestoreUnfinishedError, RollbackUnfinishedError, StorageError
 from lakehouse_engine.model.instant import Action

@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbt.adapters.lakehouse.later import Later
-from lakehouse_engine import options
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-
-_alter = Later("lakehouse_engine.write.alter")
-_processes = Later("lakehouse_engine.timeline.processes")
+    from lakehouse_engine.api.tables import HoodieTable
 
 _SINCE = "since"
 """In what is said of a build: the newest write of before it; empty for a new table. Without later writes nothing of the build is there."""
@@ -26,9 +23,9 @@ def build_of(invocation_id: str, node: str) -> str:
     return f"{invocation_id} {node}"
 
 
-def begin_build(warehouse: Warehouse, table: Any, build: str) -> None:
+def begin_build(warehouse: Warehouse, table: HoodieTable, build: str) -> None:
     """Before its first commit. `build` by `build_of`. One that makes an unfinished one again began when that one did."""
-    mine, writes = _processes.parse_signature(_processes.begin_work(build)), _writes(table)
+    mine, writes = api.work.parse_signature(api.work.begin_work(build)), _writes(table)
 
     def begun(before: str | None) -> str:
         known = _parsed(before)
@@ -39,7 +36,7 @@ def begin_build(warehouse: Warehouse, table: Any, build: str) -> None:
 
 def end_build(warehouse: Warehouse, schema: str, identifier: str, build: str, *, whole: bool) -> None:
     """Nobody is at work on it any more; with `whole` nothing of it is missing, or dbt has told what is."""
-    _processes.end_work(build)
+    api.work.end_work(build)
     if whole and _said(warehouse, schema, identifier).get("nonce") == build:
         _say(warehouse, warehouse.table(schema, identifier), lambda now: None if _parsed(now).get("nonce") == build else now)
 
@@ -63,20 +60,19 @@ def forget_undone_build(warehouse: Warehouse, schema: str, identifier: str) -> N
             _say(warehouse, table, lambda now: None if _parsed(now) == known else now)
 
 
-def unfinished_build(table: Any) -> str | None:
+def unfinished_build(table: HoodieTable) -> str | None:
     """What the table says of a build, for `put_back_build`."""
-    found: str | None = table.config.unfinished_build
-    return found
+    return table.config.unfinished_build
 
 
-def put_back_build(warehouse: Warehouse, table: Any, said: str | None) -> None:
+def put_back_build(warehouse: Warehouse, table: HoodieTable, said: str | None) -> None:
     """The table's rows are those of when it said so of a build; None: it was whole, or it is replaced by all rows at once."""
     if table.config.unfinished_build != said:
         _say(warehouse, table, lambda _: said)
 
 
-def _say(warehouse: Warehouse, table: Any, change: Callable[[str | None], str | None]) -> None:
-    _alter.set_unfinished(table.storage, change, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(warehouse.options))
+def _say(warehouse: Warehouse, table: HoodieTable, change: Callable[[str | None], str | None]) -> None:
+    api.tables.set_unfinished(table, change, warehouse.options)
 
 
 def _said(warehouse: Warehouse, schema: str, identifier: str) -> dict[str, object]:
@@ -86,13 +82,12 @@ def _said(warehouse: Warehouse, schema: str, identifier: str) -> dict[str, objec
 
 
 def _parsed(said: str | None) -> dict[str, object]:
-    found: dict[str, object] = _processes.parse_signature((said or "").encode())
-    return found
+    return api.work.parse_signature((said or "").encode())
 
 
 def _is_at_work(known: dict[str, object]) -> bool:
     """Whether a process of this machine is."""
-    return bool(_processes.is_of_this_machine(known) and _processes.may_be_at_work(known))
+    return api.work.is_of_this_machine(known) and api.work.may_be_at_work(known)
 
 
 def _since(known: dict[str, object]) -> str:
@@ -103,7 +98,7 @@ def _is_begun(known: dict[str, object], writes: Any) -> bool:
     return bool(known) and (not _since(known) or len(writes.newer_than(_since(known))) > 0)
 
 
-def _writes(table: Any) -> Any:
+def _writes(table: HoodieTable) -> Any:
     """The timeline of the completed writes."""
     return table.timeline.completed().writes()
 

@@ -10,13 +10,8 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.lakehouse.later import Later
-from lakehouse_engine.options.files import FilesRead
-
-_lexer = Later("lakehouse_engine.sql.grammar.lexer")
-_local = Later("lakehouse_engine.storage.local")
-_read_files = Later("lakehouse_engine.sql.binding.read_files")
-_staging = Later("lakehouse_engine.commit.staging")
+from lakehouse_engine import api
+from lakehouse_engine.api.options import FilesRead
 
 _STAGES = ".lakehouse"
 """The folder beside the location in which files are written first."""
@@ -89,9 +84,8 @@ def export(frame: Any, files: FilesRead, partition_by: Sequence[str], owner: Own
     """
     parent, name = os.path.split(files.path)
     os.makedirs(parent, exist_ok=True)
-    storage = _local.LocalStorage(parent)
-    _staging.remove_dead_stages(storage, storage.list(_STAGES), _STAGES)
-    area = _staging.StagingArea(storage, _STAGES)
+    storage = api.warehouse.LocalStorage(parent)
+    area = api.warehouse.staging_area(storage, _STAGES)
     try:
         staged = os.path.join(parent, area.folder())
         frame.write.format(files.format).options(**dict(files.options)).partitionBy(*partition_by).save(staged)
@@ -120,17 +114,17 @@ def files_of(location: str, format: str, options: Sequence[tuple[str, str]], col
 def reading_query(frame: Any, files: FilesRead) -> str:
     """The query that reads the rows of `frame` from the files that they are written to: with its columns, in their order and types."""
     fields = frame.schema.fields
-    schema = ", ".join(f"{_lexer.quote_name(field.name)} {_ddl(field.dataType)}" for field in fields)
+    schema = ", ".join(f"{api.sql.quote_name(field.name)} {_ddl(field.dataType)}" for field in fields)
     options = {**_READING[files.format], **dict(files.options)}
-    call = _read_files.call_text(FilesRead(files.path, files.format, schema, tuple(sorted(options.items()))))
-    return f"select {', '.join(_lexer.quote_name(field.name) for field in fields)} from {call}"
+    call = api.sql.call_text(FilesRead(files.path, files.format, schema, tuple(sorted(options.items()))))
+    return f"select {', '.join(api.sql.quote_name(field.name) for field in fields)} from {call}"
 
 
 def _ddl(kind: Any) -> str:
     """A type as Spark parses it, whatever the names of its members are."""
     name = kind.typeName()
     if name == "struct":
-        return f"struct<{', '.join(f'{_lexer.quote_name(item.name)}: {_ddl(item.dataType)}' for item in kind.fields)}>"
+        return f"struct<{', '.join(f'{api.sql.quote_name(item.name)}: {_ddl(item.dataType)}' for item in kind.fields)}>"
     if name == "array":
         return f"array<{_ddl(kind.elementType)}>"
     if name == "map":

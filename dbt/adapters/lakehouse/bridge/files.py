@@ -9,14 +9,10 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import did_you_mean, source_label
-from lakehouse_engine import errors
-from lakehouse_engine.options.files import checked_options, files_read
-
-_read_files = Later("lakehouse_engine.sql.binding.read_files")
-_relations = Later("lakehouse_engine.sql.grammar.relations")
-_scan = Later("lakehouse_engine.sql.binding.scan")
+from lakehouse_engine import api
+from lakehouse_engine.api.errors import OptionError
+from lakehouse_engine.api.options import FilesRead, checked_options, files_read
 
 META = "lakehouse"
 KEYS = ("format", "path", "schema", "options")
@@ -41,12 +37,12 @@ def files_of_source(source: Any, root: str) -> str | None:
             raise DbtConfigError(f"{told} has no key '{key}'{did_you_mean(str(key), KEYS)}: it takes {', '.join(KEYS)}")
     try:
         files = files_read(given.get("path"), given.get("format"), given.get("schema"), given.get("options"))
-    except errors.OptionError as error:
+    except OptionError as error:
         raise DbtConfigError(f"{told}: {error.message}") from error
     path = files.path
     for name in _NAMES:
         path = path.replace(f"{{{name}}}", str(getattr(source, name)))
-    return str(_read_files.call_text(type(files)(below(path, root), files.format, files.schema, files.options)))
+    return api.sql.call_text(FilesRead(below(path, root), files.format, files.schema, files.options))
 
 
 def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
@@ -61,16 +57,11 @@ def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
     return given
 
 
-def names_files(name: str) -> bool:
-    """Whether a relation's name is a call that reads files."""
-    return name.startswith(f"{_relations.FILES_FUNCTION}(")
-
-
 def options_of(format: str, options: Any) -> tuple[tuple[str, str], ...]:
     """Spark's options of a format as pairs of texts. Raises `DbtConfigError` for one that the format does not have."""
     try:
         return checked_options(format, options)
-    except errors.OptionError as error:
+    except OptionError as error:
         raise DbtConfigError(error.message) from error
 
 
@@ -82,8 +73,7 @@ def below(path: str, root: str) -> str:
 
 def files_written(spark: Any, text: str) -> datetime | None:
     """When the newest of the files that `files_of_source` names was changed. Their contents are not read."""
-    (reference,) = _scan.scan(f"select * from {text}").references
-    files = _read_files.files_of(reference.arguments)
+    files = api.sql.files_called(text)
     listing = {key: value for key, value in files.options if key in _LISTING}
     found = spark.read.format("binaryFile").options(**listing).load(files.path).selectExpr("unix_micros(max(modificationTime)) as written")
     written = found.toArrow().column(0)[0].as_py()

@@ -10,7 +10,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
 from dbt.adapters.lakehouse.bridge.spark_errors import is_of_spark
-from lakehouse_engine.errors import SqlError
+from lakehouse_engine.api.errors import SqlError
 
 _PLACE = re.compile(r"; line \d+ pos \d+")
 

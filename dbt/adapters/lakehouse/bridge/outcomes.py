@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.spark_errors import is_of_spark, spark_text
-from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.work.response import LakehouseResponse, write_message
-from lakehouse_engine import errors, options
-
-_expected = Later("lakehouse_engine.commit.expected")
-_task_errors = Later("lakehouse_engine.spark.tasks.task_errors")
+from lakehouse_engine import api
+from lakehouse_engine.api import errors
 
 Result = TypeVar("Result")
 EngineError = errors.LakehouseError
@@ -50,7 +47,7 @@ def dbt_error(error: Exception) -> Exception:
     if isinstance(error, errors.LakehouseError):
         return mapped_class(type(error))(str(error))
     if is_of_spark(error):
-        raised = _task_errors.engine_error(error)  # of a query that the adapter itself runs, over rows that refuse values
+        raised = errors.engine_error(error)  # of a query that the adapter itself runs, over rows that refuse values
         if raised is not None:
             return dbt_error(raised)
         return DbtDatabaseError(spark_text(error))
@@ -96,12 +93,7 @@ def retried(write: Callable[[], Result]) -> Result:
 
 def run_again(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
     """The result of `attempt`, made up to `retries` times more while others change what it read; `again` is called before each."""
-    return _expected.repeated(attempt, retries, again)
-
-
-def conflict_retries(given: Mapping[str, str]) -> int:
-    """How often what reads and writes one table is run again because others changed what it read."""
-    return options.CONFLICT_RETRIES.read(given)
+    return api.tables.repeated(attempt, retries, again)
 
 
 def is_changed_since_read(error: BaseException) -> bool:

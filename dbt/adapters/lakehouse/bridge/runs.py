@@ -8,10 +8,8 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.lakehouse.bridge.outcomes import EngineError
-from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import is_own_savepoint
-
-_processes = Later("lakehouse_engine.timeline.processes")
+from lakehouse_engine import api
 
 logger = AdapterLogger("Lakehouse")
 
@@ -21,12 +19,12 @@ _DEAD_AFTER_MS = 24 * 3_600_000
 
 def begin_run(invocation_id: str) -> str:
     """The comment of a run's savepoints, until `end_run`: it says which process this is."""
-    return f"taken before a protected dbt run {_processes.begin_work(invocation_id).decode()}"
+    return f"taken before a protected dbt run {api.work.begin_work(invocation_id).decode()}"
 
 
 def end_run(invocation_id: str) -> None:
     """The run needs its savepoints no more."""
-    _processes.end_work(invocation_id)
+    api.work.end_work(invocation_id)
 
 
 def drop_left_savepoints(table: Any) -> None:
@@ -40,7 +38,7 @@ def drop_left_savepoints(table: Any) -> None:
 
 
 def _is_over(savepoint: Any) -> bool:
-    known = _processes.parse_signature(f"{{{savepoint.comment.partition('{')[2]}".encode())
-    if _processes.is_of_this_machine(known):
-        return not _processes.may_be_at_work(known)
+    known = api.work.parse_signature(f"{{{savepoint.comment.partition('{')[2]}".encode())
+    if api.work.is_of_this_machine(known):
+        return not api.work.may_be_at_work(known)
     return bool(time.time() * 1000 - savepoint.created_at > _DEAD_AFTER_MS)

@@ -11,45 +11,26 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.lakehouse.bridge import builds, making
 from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables, TableShape, Unopened
-from dbt.adapters.lakehouse.bridge.words import spark_name
-from dbt.adapters.lakehouse.later import Later
-from lakehouse_engine import errors, options
-from lakehouse_engine.catalog.names import RelationName, split_name
+from lakehouse_engine import api
+from lakehouse_engine.api.errors import SqlError
+from lakehouse_engine.api.names import RelationName, split_name
+from lakehouse_engine.api.options import lock_timeout
 
 if TYPE_CHECKING:
-    from lakehouse_engine.catalog.functions import StoredFunction
-    from lakehouse_engine.model.constraints import Generated
+    from pyspark.sql import DataFrame, SparkSession
 
-_alter = Later("lakehouse_engine.write.alter")
-_catalog = Later("lakehouse_engine.catalog.catalog")
-_expected = Later("lakehouse_engine.commit.expected")
-_functions = Later("lakehouse_engine.catalog.functions")
-_generated = Later("lakehouse_engine.spark.generated")
-_index = Later("lakehouse_engine.index.registry")
-_facade = Later("lakehouse_engine.lakehouse")
-_locations = Later("lakehouse_engine.storage.locations")
-_lock = Later("lakehouse_engine.timeline.lock")
-_making = Later("lakehouse_engine.catalog.making")
-_moments = Later("lakehouse_engine.read.moments")
-_settings = Later("lakehouse_engine.spark.settings")
-_small = Later("lakehouse_engine.spark.small")
-_staging = Later("lakehouse_engine.commit.staging")
-_stashed = Later("lakehouse_engine.spark.frames.stashed")
-_types = Later("lakehouse_engine.record.types")
-_usable = Later("lakehouse_engine.storage.usable")
+    from lakehouse_engine.api.tables import ExpectedState, HoodieTable
+    from lakehouse_engine.api.warehouse import Catalog, Lakehouse, Reading, StagingArea, Storage, StoredFunction, WriteResult
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
 _HIDDEN = ".lakehouse"
 """The folder of a warehouse for what no reader shall see."""
-_MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
-"""Key generators that put different values of a partition column into one partition."""
 
 
-def load() -> None:
+def load() -> tuple[object, ...]:
     """Import what statements use, ahead of the first one."""
-    for module in (_facade, _catalog, _expected, _locations):
-        module.load()
+    return api.warehouse, api.tables, api.frames, api.types, api.sql
 
 
 class Warehouse:
@@ -63,7 +44,7 @@ class Warehouse:
     def __init__(
         self,
         root: str,
-        spark: Any = None,
+        spark: SparkSession | None = None,
         options: Mapping[str, str] | None = None,
         *,
         allow_files: bool = True,
@@ -79,21 +60,28 @@ class Warehouse:
         self.options = dict(options or {})
         self.allow_files = allow_files
         self._held = held
-        self._reading: Any = None
-        self._rests_on: dict[RelationName, Any] = {}
+        self._reading: Reading | None = None
+        self._rests_on: dict[RelationName, ExpectedState] = {}
+
+    @property
+    def session(self) -> SparkSession:
+        """That of a warehouse whose rows are asked for."""
+        if self.spark is None:
+            raise RuntimeError(f"the warehouse {self.root} was opened without a Spark session")
+        return self.spark
 
     @cached_property
-    def storage(self) -> Any:
+    def storage(self) -> Storage:
         """That of the whole warehouse, in which nothing is held back."""
-        return _locations.storage_for(self.root, self.storage_options)
+        return api.warehouse.storage_for(self.root, self.storage_options)
 
     def check_usable(self) -> None:
         """Raise `UnusablePlaceError` where no warehouse can be made or written to; nothing is left of the attempt."""
-        _usable.check_usable(self.storage)
+        api.warehouse.check_usable(self.storage)
 
     @cached_property
-    def catalog(self) -> Any:
-        return self._lakehouse.catalog if self._held else _catalog.Catalog(self.storage)
+    def catalog(self) -> Catalog:
+        return self._lakehouse.catalog if self._held else api.warehouse.Catalog(self.storage)
 
     def holding(self, held: HeldTables) -> Warehouse:
         """The same warehouse, seen with tables that are held back."""
@@ -117,20 +105,16 @@ class Warehouse:
         """Keep the rows of a frame in a folder of the warehouse; how another session comes by them. Arrow tables stay in memory."""
         if not hasattr(rows, "toArrow"):
             return lambda house: rows
-        if self.storage.local_path() is None:
-            found = _stashed.stash(rows, self.storage, folder)
-            return lambda house: found(house.spark)
-        kept, schema = self.storage.uri(folder), rows.schema
-        rows.write.parquet(kept)
-        return lambda house: house.spark.read.schema(schema).options(**_settings.AS_STORED).parquet(kept)
+        found = api.frames.keep_rows(rows, self.storage, folder)
+        return lambda house: found(house.session)
 
-    def resting_on(self, schema: str, identifier: str, state: Any) -> Warehouse:
+    def resting_on(self, schema: str, identifier: str, state: ExpectedState) -> Warehouse:
         """The same warehouse, for a write of rows that rest on a state of one table, as `expected` or `hold` answered it."""
         found = copy(self)
         found._rests_on = {RelationName(schema, identifier): state}
         return found
 
-    def hold(self, schema: str, identifier: str, folder: str) -> Any:
+    def hold(self, schema: str, identifier: str, folder: str) -> ExpectedState:
         """Put a copy of a table below `folder` of the warehouse, sharing its files; the state that it is of."""
         return self._lakehouse.copy_table(str(RelationName(schema, identifier)), folder)
 
@@ -138,25 +122,21 @@ class Warehouse:
         """Delete a folder of the warehouse that a copy is in."""
         self.storage.delete_tree(folder)
 
-    def check_held(self, schema: str, identifier: str, state: Any) -> None:
+    def check_held(self, schema: str, identifier: str, state: ExpectedState) -> None:
         """Raise `ChangedSinceReadError` where a table is not any more what `hold` answered."""
-        _expected.check_expected(self.table(schema, identifier).state, state)
+        api.tables.check_unchanged(self.table(schema, identifier), state)
 
-    def staging_area(self) -> Any:
+    def staging_area(self) -> StagingArea:
         """A hidden folder of the warehouse for this process. Those of processes that are gone are removed."""
-        self.remove_dead_stages()
-        return _staging.StagingArea(self.storage, _HIDDEN)
+        return api.warehouse.staging_area(self.storage, _HIDDEN)
 
     def remove_dead_stages(self) -> None:
         """Remove what processes that are gone have left in hidden folders of the warehouse."""
-        _staging.remove_dead_stages(self.storage, self.storage.list(_HIDDEN), _HIDDEN)
+        api.warehouse.remove_dead_stages(self.storage, _HIDDEN)
 
     def newest_write(self, schema: str, identifier: str) -> str | None:
         """The instant of a table's newest write; None where there is no table, or no write."""
-        if self.kind(schema, identifier) != _catalog.RelationKind.TABLE.value:
-            return None
-        newest = self.table(schema, identifier).timeline.completed().writes().last()
-        return str(newest.requested_time) if newest else None
+        return api.tables.newest_write(self.table(schema, identifier)) if self.kind(schema, identifier) == "table" else None
 
     def pinned(self) -> Warehouse:
         """The same warehouse, for statements that belong together: each table that they read is at one state for all of them."""
@@ -166,13 +146,13 @@ class Warehouse:
 
     def locked(self, schema: str, identifier: str) -> AbstractContextManager[Any]:
         """The table's lock, for a reading and a write that nobody may come between; the write takes it again."""
-        return _lock.TableLock(self.table(schema, identifier).storage, options.LOCK_TIMEOUT_MS.read(self.options))
+        return api.tables.lock(self.table(schema, identifier), self.options)
 
-    def expected(self, schema: str, identifier: str) -> Any:
+    def expected(self, schema: str, identifier: str) -> ExpectedState | None:
         """What was read of a table since `pinned`, as an argument of its writes; None where it was not read."""
         if (rests_on := self._rests_on.get(RelationName(schema, identifier))) is not None:
             return rests_on
-        if self._reading is None or self.kind(schema, identifier) != _catalog.RelationKind.TABLE.value:
+        if self._reading is None or self.kind(schema, identifier) != "table":
             return None
         return self._reading.expected((schema, identifier))
 
@@ -184,8 +164,8 @@ class Warehouse:
             self._reading.wrote((schema, identifier), instant)
 
     @cached_property
-    def _lakehouse(self) -> Any:
-        whole = _facade.Lakehouse(
+    def _lakehouse(self) -> Lakehouse:
+        whole = api.warehouse.Lakehouse(
             self.root,
             spark=self.spark,
             options=self.options,
@@ -209,7 +189,7 @@ class Warehouse:
         """The parts of a name as it stands in SQL, if it is a table or view here; None where it is not, or is no name at all."""
         try:
             parts = split_name(name)
-        except errors.SqlError:
+        except SqlError:
             return None  # Spark says what is wrong with it
         if len(parts) == 3 and parts[0].lower() in self.catalogs:
             return parts
@@ -237,7 +217,7 @@ class Warehouse:
         tables = [(name.name, self._table_kind(name)) for name in self.catalog.tables(found)]
         names = tables + [(name.name, "view") for name in self.catalog.views(found)]
         taken = {name.lower() for name, _ in names}
-        functions = _functions.Functions(self.catalog).names(found)
+        functions = api.warehouse.Functions(self.catalog).names(found)
         return sorted(names + [(name.name, "function") for name in functions if name.name.lower() not in taken])
 
     def _table_kind(self, name: RelationName) -> str:
@@ -250,12 +230,11 @@ class Warehouse:
 
     def forget_query(self, schema: str, identifier: str) -> None:
         """A materialized view is a table from now on."""
-        _alter.set_query(self.table(schema, identifier).storage, None, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(self.options))
+        api.tables.forget_query(self.table(schema, identifier), self.options)
 
     def stored_options(self, schema: str, identifier: str) -> Mapping[str, str]:
         """Options that a table keeps as defaults of its writes, and those that it keeps for its life."""
-        config = self.table(schema, identifier).config
-        return {**config.properties, **config.prefixed(options.STORED_PREFIX)}
+        return api.tables.stored_options(self.table(schema, identifier))
 
     def kind(self, schema: str, identifier: str) -> str | None:
         """ "table", "view", or None where there is neither; also for names of other things, as a source that is a folder of files."""
@@ -265,9 +244,9 @@ class Warehouse:
     def drop(self, schema: str, identifier: str) -> None:
         """Drop a table or view; nothing happens when there is neither."""
         name = RelationName(schema, identifier)
-        if self.kind(schema, identifier) == _catalog.RelationKind.VIEW.value:
+        if self.kind(schema, identifier) == "view":
             self.catalog.drop_view(name, if_exists=True)
-        elif self.kind(schema, identifier) == _catalog.RelationKind.TABLE.value:
+        elif self.kind(schema, identifier) == "table":
             self._lakehouse.drop_table(str(name))
 
     @property
@@ -280,23 +259,23 @@ class Warehouse:
 
         Raises `ChangedSinceReadError` where the new rows rest on what the table is no more.
         """
-        if self.kind(schema, identifier) != _catalog.RelationKind.TABLE.value:
+        if self.kind(schema, identifier) != "table":
             self.drop(schema, identifier)
             return
         expected = self.expected(schema, identifier)
         with self.locked(schema, identifier):
             if expected is not None:
-                _expected.check_expected(self.table(schema, identifier).state, expected)
+                api.tables.check_unchanged(self.table(schema, identifier), expected)
             may_go()
             self.drop(schema, identifier)
 
-    def rows(self, schema: str, identifier: str) -> Any:
+    def rows(self, schema: str, identifier: str) -> DataFrame:
         """The table's newest rows, as a DataFrame; with those that were deleted softly, and when."""
         return self.table(schema, identifier).dataframe(deleted=True)
 
     def delete_softly(self, schema: str, identifier: str) -> None:
         """Rows that are deleted stay from now on."""
-        _alter.set_soft_deletes(self.table(schema, identifier).storage, lock_timeout_ms=options.LOCK_TIMEOUT_MS.read(self.options))
+        api.tables.delete_softly(self.table(schema, identifier), self.options)
 
     # functions
 
@@ -309,7 +288,7 @@ class Warehouse:
 
     def rename(self, source: tuple[str, str], target: tuple[str, str]) -> None:
         """Raises `TableError` for a table where tables cannot be moved."""
-        if self.kind(*source) == _catalog.RelationKind.VIEW.value:
+        if self.kind(*source) == "view":
             self.catalog.rename_view(RelationName(*source), RelationName(*target))
         else:
             self._lakehouse.rename_table(str(RelationName(*source)), str(RelationName(*target)))
@@ -319,7 +298,7 @@ class Warehouse:
     def check_view(self, schema: str, identifier: str, columns: Sequence[str]) -> None:
         """Raise `SqlError` for a name that no view can have, and `SchemaIncompatibleError` for two columns of one name."""
         name = RelationName.of((schema, identifier))
-        _types.check_differ(columns, f" of the view {name}")
+        api.types.check_differ(columns, f" of the view {name}")
 
     def create_view(self, schema: str, identifier: str, sql: str) -> None:
         self.catalog.create_view(RelationName(schema, identifier), sql, or_replace=True)
@@ -333,18 +312,18 @@ class Warehouse:
 
     # tables
 
-    def table(self, schema: str, identifier: str) -> Any:
+    def table(self, schema: str, identifier: str) -> HoodieTable:
         return self._lakehouse.table(str(RelationName(schema, identifier)))
 
     def unopened(self, schema: str, identifier: str) -> Unopened:
         """The table as something to be repaired: what cannot be read of it may be why."""
         return Unopened(self._lakehouse, str(RelationName(schema, identifier)))
 
-    def computed_once(self, rows: Any) -> AbstractContextManager[Any]:
+    def computed_once(self, rows: DataFrame) -> AbstractContextManager[DataFrame]:
         """A frame that computes the rows of another one once, for as long as this lasts."""
-        return _small.computed_once(rows, options.WriteOptions.read(self.options).driver_bytes)
+        return api.frames.computed_once(rows, self.options)
 
-    def stored_rows(self, schema: str, identifier: str, where: str | None = None, called: str = "") -> Any:
+    def stored_rows(self, schema: str, identifier: str, where: str | None = None, called: str = "") -> DataFrame:
         """The table's newest rows with their meta columns, as a DataFrame; at least those for which the condition `where` is true, in which
         the table is called `called`.
         """
@@ -354,7 +333,7 @@ class Warehouse:
 
     def moment(self, schema: str, identifier: str, point: str) -> str:
         """The instant time of the table that an instant, a date or timestamp, a savepoint's name or `-N` means."""
-        return _moments.moment_of(self.table(schema, identifier).state, point)
+        return api.tables.moment(self.table(schema, identifier), point)
 
     def shape(self, schema: str, identifier: str) -> TableShape:
         config = self.table(schema, identifier).config
@@ -369,46 +348,34 @@ class Warehouse:
 
     def identity_anew(self, shape: TableShape, given: Mapping[str, str]) -> tuple[str, ...]:
         """As `identity`, of a table that is made with the options of the write."""
-        is_global = _index.is_global_anew(options.WriteOptions.read({**self.options, **given}))
-        return shape.record_key if is_global else tuple(dict.fromkeys((*shape.record_key, *shape.partition_by)))
+        return api.tables.identity_anew(shape.record_key, shape.partition_by, {**self.options, **given})
 
     def keeps_index(self, schema: str, identifier: str, given: Mapping[str, str]) -> bool:
         """Whether a write with the options `given` finds every key where the table keeps it: in its bucket, in whichever partition."""
-        config = self.table(schema, identifier).config
-        chosen = {**config.prefixed(options.STORED_PREFIX), **self.options, **given}
-        return bool(_index.keeps_index(config, options.WriteOptions.read(chosen)))
+        return api.tables.keeps_index(self.table(schema, identifier), {**self.options, **given})
 
     def identity(self, schema: str, identifier: str, given: Mapping[str, str]) -> tuple[str, ...]:
         """The columns by which a row is the same record as a stored one: the record key, with the partition columns where the index
         keeps a key unique in its partition only. `given` are the options of the write.
         """
-        table = self.table(schema, identifier)
-        config, write = table.config, options.WriteOptions.read({**self.options, **given})
-        if _index.load_index(table.state, write).is_global or config.key_generator in _MAPPED_PARTITIONS:
-            return config.record_key_fields
-        return tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
+        return api.tables.identity(self.table(schema, identifier), {**self.options, **given})
 
     def limit(self, schema: str, identifier: str, lengths: Mapping[str, int | None], *, only_longer: bool = False) -> None:
         """Let text columns hold so many characters and no more (None: any number); with `only_longer` where that is more than now."""
         if lengths:
-            making.limit(self.table(schema, identifier), lengths, self.options, only_longer=only_longer)
+            api.tables.limit(self.table(schema, identifier), lengths, self.options, only_longer=only_longer)
 
     def generated(self, schema: str, identifier: str) -> list[str]:
         """The generated columns of a table."""
-        table = self.table(schema, identifier)
-        return [one.column for one in table.config.constraints.generated_among(table.schema.names)]
+        return api.tables.generated_columns(self.table(schema, identifier))
 
     def computable(self, schema: str, identifier: str, columns: Iterable[str]) -> dict[str, str]:
         """Generated columns of a table that are not among `columns`, where all that they are computed of is, with their types."""
-        table = self.table(schema, identifier)
-        wanted = [one.column for one in _computable(table, columns)]
-        return {name: spark_name(table.schema.field(name).type) for name in wanted}
+        return api.tables.computable(self.table(schema, identifier), columns)
 
-    def computed(self, schema: str, identifier: str, rows: Any) -> Any:
+    def computed(self, schema: str, identifier: str, rows: DataFrame) -> DataFrame:
         """The rows of a frame with such columns."""
-        table = self.table(schema, identifier)
-        wanted = _computable(table, rows.columns)
-        return _generated.with_generated(rows, wanted, table.schema, table.config) if wanted else rows
+        return api.tables.computed(self.table(schema, identifier), rows)
 
     def create_filled(
         self,
@@ -421,7 +388,7 @@ class Warehouse:
         lengths: Mapping[str, int | None] | None = None,
         may_go: Callable[[], None] | None = None,
         build: str | None = None,
-    ) -> Any:
+    ) -> WriteResult:
         """A new table that holds `rows`, with text columns of those `lengths`; it is there when it is whole. `build`: what that is known by
         of which these rows are the first, where it has several commits (`builds.begin_build`).
 
@@ -430,19 +397,13 @@ class Warehouse:
         """
         given = making.layout(shape, {key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)})
 
-        def fill(place: Any, name: RelationName) -> Any:
-            table = making.made_in(self, place, name.name, rows.schema, given)
+        def fill(place: Storage, name: RelationName) -> WriteResult:
+            table = api.tables.made_in(place, name.name, rows.schema, given, spark=self.spark, options=self.options)
             if build is not None:
                 builds.begin_build(self, table, build)
             return making.fill(table, rows, write_options, metadata, lengths or {}, self.options)
 
-        name, timeout = RelationName(schema, identifier), options.LOCK_TIMEOUT_MS.read(self.options)
+        name, timeout = RelationName(schema, identifier), lock_timeout(self.options)
         replacing = None if may_go is None else making.replacing(self, name, may_go)
-        _, result = _making.make_filled(self.catalog, name, fill, may_go=replacing, lock_timeout_ms=timeout)
+        _, result = api.warehouse.make_filled(self.catalog, name, fill, may_go=replacing, lock_timeout_ms=timeout)
         return result
-
-
-def _computable(table: Any, columns: Iterable[str]) -> list[Generated]:
-    known = {name.lower() for name in columns}
-    generated = table.config.constraints.generated_among(table.schema.names)
-    return [one for one in generated if one.column.lower() not in known and known >= {name.lower() for name in one.inputs}]

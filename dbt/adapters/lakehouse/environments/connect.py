@@ -11,7 +11,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.lakehouse.environments.base import Environment, quiet_python_loggers
-from dbt.adapters.lakehouse.later import PYSPARK, load_module
+from lakehouse_engine.api.loading import PYSPARK, load_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

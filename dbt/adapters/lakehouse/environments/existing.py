@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.environments.base import ClassicEnvironment
-from dbt.adapters.lakehouse.later import PYSPARK, load_module
+from lakehouse_engine.api.loading import PYSPARK, load_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.lakehouse.later import PYSPARK, load_module
+from lakehouse_engine.api.loading import PYSPARK, load_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.environments.jvm_output import JvmOutput
-from dbt.adapters.lakehouse.later import PYSPARK, load_module
+from lakehouse_engine.api.loading import PYSPARK, load_module
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _NO_INTERRUPTS = """trap '' INT; exec "$0" "$@\""""
@@ -90,9 +90,7 @@ class Jvm:
             # The JVM ends when its standard input does, and not with Ctrl-C: dbt cancels its queries first. A shell says so, as Python
             # between fork and exec may wait for ever, in a process with threads.
             shell = ["/bin/sh", "-c", _NO_INTERRUPTS, *command]
-            self.process = subprocess.Popen(
-                shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
-            )
+            self.process = subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
             assert self.process.stdout is not None
             self.output = JvmOutput(self.process.stdout)
 

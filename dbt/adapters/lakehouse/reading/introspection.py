@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.files import files_written
-from dbt.adapters.lakehouse.bridge.told import kept_savepoints, last_write, statistics
+from dbt.adapters.lakehouse.bridge.told import kept_savepoints, statistics
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import spark_name
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.reading.catalog import CatalogEntry
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
@@ -35,7 +35,7 @@ class Introspection:
         """(name, Spark type) of a relation; empty when it does not exist."""
         if relation.files is None and not relation.is_temporary and self.warehouse.kind(relation.schema, relation.identifier) == "table":
             table = self.warehouse.table(relation.schema, relation.identifier)
-            return [(item.name, spark_name(item.type)) for item in table.schema]
+            return [(item.name, api.types.spark_name(item.type)) for item in table.schema]
         return self._analysed(relation)
 
     def _analysed(self, relation: LakehouseRelation) -> Columns:
@@ -67,7 +67,7 @@ class Introspection:
         """When a table was written last, or when the newest of a source's files was changed."""
         if relation.files is not None:
             return self.connections.session().work(lambda house: files_written(house.spark, relation.files))
-        return last_write(self.warehouse.table(relation.schema, relation.identifier))
+        return api.health.last_write(self.warehouse.table(relation.schema, relation.identifier))
 
     def entry(self, relation: LakehouseRelation) -> CatalogEntry | None:
         """What documentation shows of a relation; None when it is not in the warehouse."""

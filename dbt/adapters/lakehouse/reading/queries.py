@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.lakehouse.bridge.words import DELETED_AT
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.clauses import SOURCE, TARGET
+from lakehouse_engine.api.names import DELETED_AT
 
 
 @dataclass(frozen=True)

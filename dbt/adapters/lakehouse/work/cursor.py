@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.lakehouse.bridge.words import split_statements
-from dbt.adapters.lakehouse.later import Later
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from dbt.adapters.lakehouse.work.session import ThreadSession
-else:
-    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
-
-_schema = Later("lakehouse_engine.spark.schema")
 
 Description = list[tuple[str, str, None, None, None, None, bool]]
 
@@ -41,7 +35,7 @@ class Cursor:
         header = self._session.header
         if header and sql.startswith(header):
             sql = header.replace("\n", " ") + sql[len(header) :]  # in the first line, so that errors name the lines of the user
-        for statement in split_statements(sql):
+        for statement in api.sql.split_statements(sql):
             self._take(self._session.run(statement, bindings or None))
         return self
 
@@ -51,7 +45,7 @@ class Cursor:
             # FROM ... INSERT ... INSERT makes several commits: the result is that of the last, as of several statements.
             self.result = answer[-1] if isinstance(answer, list) else answer
             return
-        self._table = _schema.with_nullable_members(answer).toArrow()
+        self._table = api.frames.fetched(answer)
         self.description = [
             (field.name, field.dataType.simpleString(), None, None, None, None, field.nullable) for field in answer.schema.fields
         ]
@@ -88,4 +82,7 @@ class Cursor:
 
 def _local(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Times as dbt's tables hold them: without zone, as a clock in the session's time zone (UTC by default) shows them."""
-    return pc.local_timestamp(column) if pa.types.is_timestamp(column.type) and column.type.tz else column
+    import pyarrow.compute as pc
+    import pyarrow.types as pat
+
+    return pc.local_timestamp(column) if pat.is_timestamp(column.type) and column.type.tz else column

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.later import Later
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_schema = Later("lakehouse_engine.spark.schema")
 
 _TAKEN = (
     "a DataFrame of Spark, pandas, pandas on Spark or polars (also a LazyFrame), a pyarrow Table, RecordBatch or RecordBatchReader,"
@@ -52,7 +50,7 @@ def _sent(rows: Any, spark: Any) -> Any:
 
 
 def _fetched(frame: Any) -> pa.Table:
-    return _schema.with_nullable_members(frame).toArrow().combine_chunks()
+    return api.frames.fetched(frame).combine_chunks()
 
 
 def _local_rows(answer: Any, name: str) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.files import names_files
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
@@ -49,7 +49,7 @@ class _Names:
 
         A source that reads files is named by the call that reads them.
         """
-        if names_files(name):
+        if api.sql.is_files_call(name):
             return self.warehouse.sql(f"select * from {name}")
         parts = self.warehouse.named(name)
         return None if parts is None else self.warehouse.sql(f"select * from {'.'.join(map(_quoted, parts))}")

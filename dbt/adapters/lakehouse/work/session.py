@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, run_again
+from dbt.adapters.lakehouse.bridge.outcomes import run_again
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.bridge.words import leaves_session
@@ -23,6 +23,7 @@ from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.work.cursor import Cursor
 from dbt.adapters.lakehouse.work.views import Make, SessionViews
+from lakehouse_engine.api.options import conflict_retries
 
 Result = TypeVar("Result")
 logger = AdapterLogger("Lakehouse")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.lakehouse.bridge.words import stored_name
 from dbt.adapters.lakehouse.columns import quoted
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
@@ -25,7 +25,7 @@ def columns_of(frame: Any) -> list[str]:
 
 def types_of(frame: Any) -> dict[str, str]:
     """By their names, as a table would have them."""
-    return {item.name: stored_name(item.dataType) for item in frame.schema.fields}
+    return {item.name: api.frames.stored_name(item.dataType) for item in frame.schema.fields}
 
 
 def selected(frame: Any, expressions: Sequence[str]) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.words import quote_string
 from dbt.adapters.lakehouse.names import did_you_mean
+from lakehouse_engine import api
 
 
 def nested_literal(value: Any, kind: str) -> str:
@@ -28,7 +28,7 @@ def nested_literal(value: Any, kind: str) -> str:
         return f"cast({value} as {kind})"  # an expression, as for a whole column
     if parts or isinstance(value, Mapping | list | tuple):
         raise DbtRuntimeError(f"a unit test gives {value!r} for the type {kind}: {_SHAPES.get(name, 'give a plain value')}")
-    return f"cast({quote_string(str(value).lower() if isinstance(value, bool) else str(value))} as {kind})"
+    return f"cast({api.sql.quote_string(str(value).lower() if isinstance(value, bool) else str(value))} as {kind})"
 
 
 _SHAPES = {
@@ -46,7 +46,7 @@ def _struct(value: Mapping[Any, Any], parts: list[str], kind: str) -> str:
         if name not in known:
             hint = did_you_mean(name, list(members)) or f"; it has {', '.join(members)}"
             raise DbtRuntimeError(f"a unit test gives the member '{name}', which {kind} does not have{hint}")
-    inner = [f"{quote_string(name)}, {nested_literal(given.get(name.lower()), kind)}" for name, kind in members.items()]
+    inner = [f"{api.sql.quote_string(name)}, {nested_literal(given.get(name.lower()), kind)}" for name, kind in members.items()]
     return f"named_struct({', '.join(inner)})"
 
 

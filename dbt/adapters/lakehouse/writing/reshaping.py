@@ -9,9 +9,10 @@ from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.outcomes import EngineError, is_outcome_unknown, retried
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import DELETED_AT, quote_string
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
+from lakehouse_engine import api
+from lakehouse_engine.api.names import DELETED_AT
 
 _UNTOUCHED = {
     "hoodie.clean.automatic": "false",
@@ -63,7 +64,7 @@ class Reshaping:
     def _query(self, columns: Sequence[str]) -> str:
         if not self.warehouse.shape(self.schema, self.identifier).deletes_softly:
             return f"select {', '.join(columns)} from {self._name}"
-        return f"select {', '.join([*columns, DELETED_AT])} from lakehouse_with_deleted({quote_string(self._name)})"
+        return f"select {', '.join([*columns, DELETED_AT])} from lakehouse_with_deleted({api.sql.quote_string(self._name)})"
 
     @property
     def _name(self) -> str:

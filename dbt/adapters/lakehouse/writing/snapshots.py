@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge.members import members
 from dbt.adapters.lakehouse.columns import quoted, resolve
-from dbt.adapters.lakehouse.later import Later
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.types as pat
-else:
-    pat = Later("pyarrow.types")
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*|`[^`]+`")
@@ -37,10 +33,12 @@ def by_members(table: str, sql: str, schema: pa.Schema, rows: Callable[[], Any],
     `rows` are those of the query. Raises `DbtDatabaseError` for members that the table does not have where stored rows are put together
     with the query's (`unites`), which Spark would do by their places.
     """
+    import pyarrow.types as pat
+
     if not any(pat.is_nested(column.type) for column in schema):
         return sql
     frame = rows()
-    met = {name.lower(): one for name, one in members(schema, frame, follows=False).items()}
+    met = {name.lower(): one for name, one in api.frames.members(schema, frame, follows=False).items()}
     new = [name for name in frame.columns if name.lower() in met and met[name.lower()].grows]
     if unites and new:
         raise DbtDatabaseError(

@@ -12,8 +12,9 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.told import facts, findings, is_merge_on_read, is_unsolved
+from dbt.adapters.lakehouse.bridge.told import is_merge_on_read
 from dbt.adapters.lakehouse.names import did_you_mean
+from lakehouse_engine import api
 
 Rows = list[dict[str, Any]]
 Operation = Callable[[Any, Mapping[str, Any]], Rows]
@@ -208,7 +209,7 @@ def _writers(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
-    return [{"fact": name, "value": _plain(value)} for name, value in facts(table).items()]
+    return [{"fact": name, "value": _plain(value)} for name, value in api.describe.describe_table(table.state).items()]
 
 
 def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
@@ -225,12 +226,12 @@ def unsolved(operation: str, rows: Rows) -> list[str]:
     """What makes the operation a failure though it was done: what a repair left that somebody has to see to."""
     if operation != "repair":
         return []
-    return [f"{row['what']}: {row['message']}" for row in rows if row["result"] == "left" and is_unsolved(row["disorder"])]
+    return [f"{row['what']}: {row['message']}" for row in rows if row["result"] == "left" and api.health.is_unsolved(row["disorder"])]
 
 
 def _verify(table: Any, given: Mapping[str, Any]) -> Rows:
     """Raises `DbtRuntimeError` with what is wrong, and what leads out of that, where something is."""
-    instant, wrong = findings(table, quick=flag(given, "quick"))
+    instant, wrong = api.health.findings(table, quick=flag(given, "quick"))
     if wrong:
         raise DbtRuntimeError("; ".join(wrong))
     return [{"instant": instant, "result": "whole"}]

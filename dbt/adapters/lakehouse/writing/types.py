@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.bridge.words import type_names
-from dbt.adapters.lakehouse.later import Later
 from dbt.adapters.lakehouse.names import did_you_mean
+from lakehouse_engine import api
 
 if TYPE_CHECKING:
     import pyarrow as pa
-else:
-    pa = Later("pyarrow")
-
 
 _ALSO = {"text": "string", "bool": "boolean"}
 """Names that seeds are given on other adapters."""
@@ -26,6 +22,8 @@ _CHAR = re.compile(r"(?:char|character)\s*(?:\(\s*\d+\s*\))?")
 
 def arrow_type(spark_name: str) -> pa.DataType:
     """The Arrow type of a column type as a user writes it (`decimal(10, 2)`, `varchar(20)`). Raises `DbtConfigError`."""
+    import pyarrow as pa
+
     name = _ALSO.get(_plain(spark_name), _plain(spark_name))
     if found := _DECIMAL.fullmatch(name):
         return pa.decimal128(int(found.group(1) or 10), int(found.group(2) or 0))
@@ -33,7 +31,7 @@ def arrow_type(spark_name: str) -> pa.DataType:
         return pa.string()
     if _CHAR.fullmatch(name):
         raise DbtConfigError(f"The column type '{spark_name}' is not kept: its values would have to be filled up with blanks; use varchar")
-    known = type_names()
+    known = api.types.stored_types()
     if name not in known:
         raise DbtConfigError(f"The column type '{spark_name}' is not one that a seed can have{did_you_mean(name, [*known, *_ALSO])}")
     return known[name]

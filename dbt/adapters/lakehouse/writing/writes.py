@@ -1,6 +1,6 @@
 """What each materialization writes, in terms of one table: every public method is one commit (`sync_all_columns` may add one).
 
-Rows come as SQL; they are computed by Spark and written by the engine. Nothing here imports the engine.
+Rows come as SQL; they are computed by Spark and written by the engine.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of, put_back_build
-from dbt.adapters.lakehouse.bridge.members import Members, members, typed
 from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
 from dbt.adapters.lakehouse.bridge.named import in_config
-from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, is_changed_since_read, run_again
+from dbt.adapters.lakehouse.bridge.outcomes import is_changed_since_read, run_again
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.told import kept_savepoints
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import DELETED_AT, spark_name
 from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, kept_as_deleted, snapshot_changes, split_deleted
@@ -32,6 +30,12 @@ from dbt.adapters.lakehouse.writing.checks.unique_writes import UniqueWrites
 from dbt.adapters.lakehouse.writing.clause_merge import ClauseMerge
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, kept, selected, types_of, viewed
 from dbt.adapters.lakehouse.writing.reshaping import Reshaping
+from lakehouse_engine import api
+from lakehouse_engine.api.names import DELETED_AT
+from lakehouse_engine.api.options import conflict_retries
+
+if TYPE_CHECKING:
+    from lakehouse_engine.api.frames import Members
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 _COMBINE_KEY = "hoodie.combine.before.insert"
@@ -418,16 +422,16 @@ class TableWriter:
     def _met(self, frame: Any, policy: str) -> tuple[ColumnPlan, Mapping[str, Members]]:
         """How the columns of a frame meet the table's, and those of them whose members differ."""
         table = self.warehouse.table(self.schema, self.identifier).schema
-        found = members(table, frame, follows=policy == "sync_all_columns")
+        found = api.frames.members(table, frame, follows=policy == "sync_all_columns")
         return plan_columns(self.config.name, policy, self._table_types(), types_of(frame), found), found
 
     def _typed(self, frame: Any) -> Any:
         """The frame with the table's types where the model gives none (`null`, `array()`)."""
-        return typed(self.warehouse.table(self.schema, self.identifier).schema, frame)
+        return api.frames.with_types_of(frame, self.warehouse.table(self.schema, self.identifier).schema)
 
     def _table_types(self) -> dict[str, str]:
         schema = self.warehouse.table(self.schema, self.identifier).schema
-        return {item.name: spark_name(item.type) for item in schema}
+        return {item.name: api.types.spark_name(item.type) for item in schema}
 
     @contextmanager
     def _checked(self, frame: Any) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.lakehouse.bridge.merging import keeps_newest, keeps_newest_anew
-from dbt.adapters.lakehouse.bridge.outcomes import conflict_retries, retried, run_again
+from dbt.adapters.lakehouse.bridge.outcomes import retried, run_again
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
@@ -17,6 +17,7 @@ from dbt.adapters.lakehouse.writing.checks.checking import check_unique
 from dbt.adapters.lakehouse.writing.checks.constraints import Unique
 from dbt.adapters.lakehouse.writing.checks.uniqueness import is_implied, newest, not_older, updated, without
 from dbt.adapters.lakehouse.writing.frames import PLACE, columns_of, viewed
+from lakehouse_engine.api.options import conflict_retries
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.lakehouse.bridge.words import spark_name
-from dbt.adapters.lakehouse.columns import storable
-from dbt.adapters.lakehouse.later import Later
+import pyarrow as pa
+import pyarrow.types as pat
+from pyspark.sql import DataFrame
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.types as pat
-else:
-    pa, pat = Later("pyarrow"), Later("pyarrow.types")
-
-_nested = Later("lakehouse_engine.statements.nested")
-_paths = Later("lakehouse_engine.record.nested")
-_schema = Later("lakehouse_engine.spark.schema")
+from lakehouse_engine.record.nested import children
+from lakehouse_engine.record.spark_types import spark_name
+from lakehouse_engine.spark.schema import to_arrow_type
+from lakehouse_engine.sql.grammar.casts import storable
+from lakehouse_engine.statements.nested import conformed
 
 
 @dataclass(frozen=True)
@@ -54,16 +49,10 @@ class Members:
         return self._of(value, self.given)
 
     def _of(self, value: str, kind: pa.DataType) -> str:
-        found: str = _nested.conformed(value, kind, self.wanted)
-        return found
+        return conformed(value, kind, self.wanted)
 
 
-def typed(table: pa.Schema, frame: Any) -> Any:
-    """The frame with the table's types where it has none (`null`, `array()`), at every depth."""
-    return _schema.with_types_of(frame, table)
-
-
-def members(table: pa.Schema, frame: Any, *, follows: bool) -> dict[str, Members]:
+def members(table: pa.Schema, frame: DataFrame, *, follows: bool) -> dict[str, Members]:
     """Such columns of a table and of a DataFrame, by the table's names. With `follows` they get the batch's members and types; else they
     keep theirs, and get the members that are new.
     """
@@ -73,7 +62,7 @@ def members(table: pa.Schema, frame: Any, *, follows: bool) -> dict[str, Members
         item = given.get(column.name.lower())
         if item is None or not pat.is_nested(column.type) or item.dataType.simpleString() == spark_name(column.type):
             continue
-        kind = _schema.to_arrow_type(item.dataType, item.name)
+        kind = to_arrow_type(item.dataType, item.name)
         if pat.is_nested(kind):
             found[column.name] = Members(column.type, kind, _met(column.type, kind, follows))
     return found
@@ -92,8 +81,8 @@ def _met(stored: pa.DataType, given: pa.DataType, follows: bool) -> pa.DataType:
 
 
 def _met_structs(stored: pa.DataType, given: pa.DataType, follows: bool) -> pa.DataType:
-    offered = {one.name.lower(): one for one in _paths.children(given)}
-    known = _paths.children(stored)
+    offered = {one.name.lower(): one for one in children(given)}
+    known = children(stored)
     kept = []
     for one in known:
         other = offered.pop(one.name.lower(), None)
@@ -110,7 +99,7 @@ def _parts(kind: pa.DataType) -> Mapping[str, str]:
 
 
 def _walk(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
-    below = _paths.children(kind)
+    below = children(kind)
     key = f" of {spark_name(kind.key_type)}" if pat.is_map(kind) else ""
     yield path, f"{kind.id}{key}" if below else spark_name(kind)
     for one in below:

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = str(Path(__file__).resolve().parents[3])
+ROOT = str(Path(__file__).resolve().parents[2])
 SCRIPT = """
 import sys, threading, time
-from dbt.adapters.lakehouse.later import PYSPARK, load_module
+from lakehouse_engine.loading import PYSPARK, load_module
 
 inside, errors = threading.Event(), []
 

@@ -1,0 +1,27 @@
+"""Clauses of MERGE as text."""
+
+from __future__ import annotations
+
+from lakehouse_engine.errors import SqlError
+from lakehouse_engine.sql.grammar.parsers.dml import parse_merge
+from lakehouse_engine.sql.grammar.reader import StatementReader
+from lakehouse_engine.sql.grammar.statements import Merge
+
+__all__ = ["assignments_of"]
+
+
+def assignments_of(action: str, target: str) -> tuple[tuple[str, str], ...]:
+    """The columns that `update set ...` sets, and what to, as MERGE has it for a target called `target`; its name before them is left out.
+
+    Raises `SqlError` for any other text.
+    """
+    text = f"merge into {target} using __source on true when not matched by source then {action}"
+    try:
+        merge = parse_merge(StatementReader.over(text))
+        assert isinstance(merge, Merge)
+        [clause] = merge.clauses
+    except (SqlError, ValueError) as error:
+        raise SqlError(f"'{action}' is no list of assignments: {error}") from error
+    if clause.action != "update" or not clause.assignments:
+        raise SqlError(f"'{action}' is no list of assignments")
+    return tuple(clause.assignments)

@@ -1,0 +1,45 @@
+"""The engine's errors, and the one that an error of Spark's tells of."""
+
+from lakehouse_engine.errors import (
+    ChangedSinceReadError,
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    CompactionError,
+    FormatError,
+    LakehouseError,
+    LockError,
+    OptionError,
+    RollbackError,
+    SavepointError,
+    SqlError,
+    StorageError,
+    TableError,
+    TaskError,
+    TimelineError,
+    UnavailableError,
+    UnsupportedSessionError,
+    WriteError,
+)
+from lakehouse_engine.spark.tasks.task_errors import engine_error
+
+__all__ = [
+    "ChangedSinceReadError",
+    "CommitConflictError",
+    "CommitOutcomeUnknownError",
+    "CompactionError",
+    "FormatError",
+    "LakehouseError",
+    "LockError",
+    "OptionError",
+    "RollbackError",
+    "SavepointError",
+    "SqlError",
+    "StorageError",
+    "TableError",
+    "TaskError",
+    "TimelineError",
+    "UnavailableError",
+    "UnsupportedSessionError",
+    "WriteError",
+    "engine_error",
+]

@@ -1,0 +1,68 @@
+"""What a table amounts to, whether it is whole, and what was found wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehouse_engine.compat import UTC
+from lakehouse_engine.files.footer import read_footer
+from lakehouse_engine.repair import UNSOLVED
+from lakehouse_engine.table_services import TableServices
+from lakehouse_engine.verify import verify
+
+__all__ = ["Statistics", "findings", "is_unsolved", "last_write", "statistics"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of the newest slices. `rows` are counted from file footers; None where there are logs, which only a reading merges."""
+
+    rows: int | None
+    bytes: int
+    files: int
+    last_commit: str | None
+    last_operation: str | None
+
+
+def statistics(table: TableServices) -> Statistics:
+    """Reads the footers of the newest base files."""
+    state = table.state
+    newest = state.timeline.completed().writes().last()
+    slices = list(state.view.latest_slices())
+    bases = [piece.base_file for piece in slices if piece.base_file is not None]
+    logs = [log for piece in slices for log in piece.log_files]
+    return Statistics(
+        rows=None if logs else sum(read_footer(state.storage, base).num_rows for base in bases),
+        bytes=sum(max(size, 0) for size in (*(base.size for base in bases), *(log.size for log in logs))),
+        files=len(bases) + len(logs),
+        last_commit=newest.requested_time if newest else None,
+        last_operation=str(state.commit_metadata(newest).operation_type).lower() if newest else None,
+    )
+
+
+def last_write(table: TableServices) -> datetime | None:
+    """When the newest completed write happened, in UTC; None for a table without one."""
+    newest = table.timeline.completed().writes().last()
+    return _moment(newest.requested_time, table.config.timeline_timezone) if newest else None
+
+
+def _moment(instant_time: str, zone: str) -> datetime:
+    digits = instant_time.ljust(17, "0")[:17]
+    moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(microsecond=int(digits[14:]) * 1000)  # noqa: DTZ007 - its zone is `zone`
+    return moment.replace(tzinfo=UTC) if zone == "UTC" else moment.astimezone(UTC)
+
+
+def findings(table: TableServices, *, quick: bool = False) -> tuple[str | None, list[str]]:
+    """The newest completed write, and what is wrong with the table, with the ways out last: nothing, if it is whole.
+
+    `quick` reads no data file.
+    """
+    report = verify(table.state, quick=quick)
+    wrong = [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
+    return report.instant, wrong + ([f"way out: {report.way_out}"] if wrong and report.way_out else [])
+
+
+def is_unsolved(disorder: str) -> bool:
+    """Whether a repair may leave it, for a person to act on."""
+    return disorder in map(str, UNSOLVED)

@@ -1,0 +1,207 @@
+"""One table: how it is made, what it says of itself, and the rules by which a write meets its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from lakehouse_engine.api.options import lock_timeout
+from lakehouse_engine.commit.expected import ExpectedState, check_expected, repeated
+from lakehouse_engine.index.registry import is_global_anew, load_index
+from lakehouse_engine.index.registry import keeps_index as config_keeps_index
+from lakehouse_engine.model.constraints import Constraints, Generated
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.options import STORED_PREFIX, WriteOptions
+from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.record.merging.payloads import last_name, merger_of
+from lakehouse_engine.record.spark_types import spark_name
+from lakehouse_engine.spark.generated import with_generated
+from lakehouse_engine.spark.schema import to_arrow_schema
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.write import alter
+from lakehouse_engine.write.create import TableSpec, create_table
+
+__all__ = [
+    "ExpectedState",
+    "HoodieTable",
+    "check_unchanged",
+    "computable",
+    "computed",
+    "delete_softly",
+    "forget_query",
+    "generated_columns",
+    "identity",
+    "identity_anew",
+    "keeps_index",
+    "keeps_newest",
+    "keeps_newest_anew",
+    "limit",
+    "lock",
+    "made_in",
+    "merges_as_asked",
+    "moment",
+    "newest_write",
+    "repeated",
+    "set_unfinished",
+    "stored_options",
+    "stores_whole_rows",
+]
+
+_MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
+"""Key generators that put different values of a partition column into one partition."""
+
+# `options` are the caller's defaults for every table, `given` those of one write over them.
+
+
+def made_in(
+    place: Storage,
+    name: str,
+    schema: pa.Schema | StructType,
+    layout: Mapping[str, Any],
+    *,
+    spark: SparkSession | None,
+    options: Mapping[str, Any],
+) -> HoodieTable:
+    """An empty table in a storage, with the name that it is to have. `layout` has arguments of `Lakehouse.create_table`."""
+    columns = to_arrow_schema(schema) if isinstance(schema, StructType) else schema
+    create_table(place, TableSpec(name=name, schema=columns, **layout), options)
+    return HoodieTable(place, spark=spark, options=options)
+
+
+def newest_write(table: HoodieTable) -> str | None:
+    """The instant time of the newest completed write; None without one."""
+    newest = table.timeline.completed().writes().last()
+    return newest.requested_time if newest is not None else None
+
+
+def moment(table: HoodieTable, point: str) -> str:
+    """The instant time that an instant, a date or timestamp, a savepoint's name or `-N` means."""
+    return moment_of(table.state, point)
+
+
+def lock(table: HoodieTable, options: Mapping[str, Any]) -> TableLock:
+    """The table's lock, for a reading and a write that nobody may come between; the write takes it again."""
+    return TableLock(table.storage, lock_timeout(options))
+
+
+def check_unchanged(table: HoodieTable, expected: ExpectedState) -> None:
+    """Raise `ChangedSinceReadError` where the table is not any more what was read of it."""
+    check_expected(table.state, expected)
+
+
+# what a table says of itself
+
+
+def stored_options(table: HoodieTable) -> Mapping[str, str]:
+    """Options that a table keeps as defaults of its writes, and those that it keeps for its life."""
+    config = table.config
+    return {**config.properties, **config.prefixed(STORED_PREFIX)}
+
+
+def limit(table: HoodieTable, lengths: Mapping[str, int | None], options: Mapping[str, Any], *, only_longer: bool = False) -> None:
+    """Let text columns hold so many characters and no more (None: any number); with `only_longer` where that is more than now."""
+
+    def change(known: Constraints) -> Constraints:
+        for column, length in lengths.items():
+            before = known.length_of(column)
+            if not only_longer or (before is not None and (length is None or length > before)):
+                known = known.with_length(column, length)
+        return known
+
+    if lengths and change(table.config.constraints) != table.config.constraints:
+        alter.set_constraints(table.storage, change, lock_timeout_ms=lock_timeout(options))
+
+
+def delete_softly(table: HoodieTable, options: Mapping[str, Any]) -> None:
+    """Rows that are deleted stay from now on."""
+    alter.set_soft_deletes(table.storage, lock_timeout_ms=lock_timeout(options))
+
+
+def forget_query(table: HoodieTable, options: Mapping[str, Any]) -> None:
+    """A materialized view is a table from now on."""
+    alter.set_query(table.storage, None, lock_timeout_ms=lock_timeout(options))
+
+
+def set_unfinished(table: HoodieTable, change: Callable[[str | None], str | None], options: Mapping[str, Any]) -> None:
+    """Change what the table says of a build that has several commits; None once it is whole."""
+    alter.set_unfinished(table.storage, change, lock_timeout_ms=lock_timeout(options))
+
+
+# which stored row is the same record as one that comes, and which of them stays
+
+
+def identity(table: HoodieTable, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns by which a row is the same record as a stored one: the record key, with the partition columns where the index keeps a key
+    unique in its partition only.
+    """
+    config = table.config
+    if load_index(table.state, WriteOptions.read(given)).is_global or config.key_generator in _MAPPED_PARTITIONS:
+        return config.record_key_fields
+    return tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
+
+
+def identity_anew(record_key: tuple[str, ...], partition_by: tuple[str, ...], given: Mapping[str, Any]) -> tuple[str, ...]:
+    """As `identity`, of a table that is made with the options of the write."""
+    return record_key if is_global_anew(WriteOptions.read(given)) else tuple(dict.fromkeys((*record_key, *partition_by)))
+
+
+def keeps_index(table: HoodieTable, given: Mapping[str, Any]) -> bool:
+    """Whether the write finds every key where the table keeps it: in its bucket, in whichever partition."""
+    config = table.config
+    return config_keeps_index(config, WriteOptions.read({**config.prefixed(STORED_PREFIX), **given}))
+
+
+def keeps_newest(config: TableConfig, given: Mapping[str, Any]) -> bool:
+    """Whether the row of the greatest ordering value stays, as it is, of those that come and the stored one. Other payload classes fill in
+    nulls, take what comes whatever its ordering value, or keep the first of equals.
+    """
+    merger = merger_of(config, WriteOptions.read(given).payload_class)
+    return merger.compares_ordering and merger.whole_rows and merger.equals_win
+
+
+def keeps_newest_anew(given: Mapping[str, Any]) -> bool:
+    """As `keeps_newest`, of a table with an ordering field that is made with the options of the write: unless they name a payload class."""
+    return not WriteOptions.read(given).payload_class
+
+
+def stores_whole_rows(config: TableConfig, given: Mapping[str, Any]) -> bool:
+    """Whether a row that wins is stored as it is, and one of an equal ordering value wins."""
+    merger = merger_of(config, WriteOptions.read(given).payload_class)
+    return merger.whole_rows and merger.equals_win
+
+
+def merges_as_asked(config: TableConfig, given: Mapping[str, Any]) -> bool:
+    """Whether the write names no other payload class than the table's, which it keeps for its life."""
+    asked, stored = WriteOptions.read(given).payload_class, config.payload_class
+    return not (asked and stored) or last_name(asked) == last_name(stored)
+
+
+# generated columns
+
+
+def generated_columns(table: HoodieTable) -> list[str]:
+    """Their names."""
+    return [one.column for one in table.config.constraints.generated_among(table.schema.names)]
+
+
+def computable(table: HoodieTable, columns: Iterable[str]) -> dict[str, str]:
+    """Generated columns that are not among `columns`, where all that they are computed of is, with their types."""
+    return {one.column: spark_name(table.schema.field(one.column).type) for one in _computable(table, columns)}
+
+
+def computed(table: HoodieTable, rows: DataFrame) -> DataFrame:
+    """The rows with the columns of `computable`."""
+    wanted = _computable(table, rows.columns)
+    return with_generated(rows, wanted, table.schema, table.config) if wanted else rows
+
+
+def _computable(table: HoodieTable, columns: Iterable[str]) -> list[Generated]:
+    known = {name.lower() for name in columns}
+    generated = table.config.constraints.generated_among(table.schema.names)
+    return [one for one in generated if one.column.lower() not in known and known >= {name.lower() for name in one.inputs}]

@@ -1,0 +1,49 @@
+"""A warehouse: its relations and functions, and places in it for what is made beside them."""
+
+from __future__ import annotations
+
+from lakehouse_engine.catalog.catalog import Catalog, RelationKind
+from lakehouse_engine.catalog.functions import Functions, Language, Parameter, StoredFunction
+from lakehouse_engine.catalog.making import make_filled
+from lakehouse_engine.commit.staging import StagingArea
+from lakehouse_engine.commit.staging import remove_dead_stages as remove_dead
+from lakehouse_engine.lakehouse import Lakehouse
+from lakehouse_engine.model.write_stats import WriteResult
+from lakehouse_engine.repair import RepairReport
+from lakehouse_engine.statements.reading import Reading
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import storage_for
+from lakehouse_engine.storage.usable import check_usable
+
+__all__ = [
+    "Catalog",
+    "Functions",
+    "Lakehouse",
+    "Language",
+    "LocalStorage",
+    "Parameter",
+    "Reading",
+    "RelationKind",
+    "RepairReport",
+    "StagingArea",
+    "Storage",
+    "StoredFunction",
+    "WriteResult",
+    "check_usable",
+    "make_filled",
+    "remove_dead_stages",
+    "staging_area",
+    "storage_for",
+]
+
+
+def staging_area(storage: Storage, home: str) -> StagingArea:
+    """A folder below `home` for this process. Those of processes that are gone are removed."""
+    remove_dead_stages(storage, home)
+    return StagingArea(storage, home)
+
+
+def remove_dead_stages(storage: Storage, home: str) -> None:
+    """Remove what processes that are gone have left below `home`."""
+    remove_dead(storage, storage.list(home), home)
