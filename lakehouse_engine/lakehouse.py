@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
+from lakehouse_engine import spark as by_spark
+from lakehouse_engine import statements
 from lakehouse_engine.catalog.attached import attached_places
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.clone import Clone, clone_relation
@@ -20,6 +20,7 @@ from lakehouse_engine.catalog.making import made_empty
 from lakehouse_engine.catalog.names import RelationName, check_catalog_name, split_name
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState
+from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS, LockOptions
@@ -27,13 +28,6 @@ from lakehouse_engine.options.arguments import checked
 from lakehouse_engine.options.read import READ_FILES
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.clone import CloneFiles
-from lakehouse_engine.spark.abilities import check_runs, check_session
-from lakehouse_engine.spark.frames.pins import Pins
-from lakehouse_engine.spark.schema import to_arrow_schema
-from lakehouse_engine.spark.session import runner_for
-from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.statements.dispatch import execute
-from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import options_of, storage_below, storage_for
 from lakehouse_engine.storage.objects.uploads import A_DAY, Upload, clear_uploads
@@ -42,6 +36,14 @@ from lakehouse_engine.storage.read_only import ReadOnlyStorage, refusal
 from lakehouse_engine.table import HoodieTable, Moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from lakehouse_engine.spark.frames.pins import Pins
+    from lakehouse_engine.statements.context import Execution
+    from lakehouse_engine.statements.reading import Reading
 
 
 @checked
@@ -75,7 +77,7 @@ class Lakehouse:
         self._called = check_catalog_name(catalog) if catalog is not None else ""
         self._given = attached_places(catalogs or {}, self._called)
         if spark is not None:
-            check_session(spark)
+            by_spark.abilities.check_session(spark)
         self._use(storage_for(warehouse, storage_options), spark)
 
     def _use(self, storage: Storage, spark: SparkSession | None) -> None:
@@ -95,7 +97,7 @@ class Lakehouse:
 
     def _pins_of(self, spark: SparkSession) -> Pins:
         attached = {name: one._pins for name, one in self._attached.items() if one._pins is not None}
-        return Pins(
+        return by_spark.frames.pins.Pins(
             self._catalog, spark, self._state, self._options, allow_files=self._allow_files, called=self._called, attached=attached
         )
 
@@ -161,7 +163,7 @@ class Lakehouse:
         Raises `TableExistsError`, also where something else is in its place, and typed errors for what could not be written to later.
         """
         parsed = self._named(name)
-        columns = to_arrow_schema(schema) if isinstance(schema, StructType) else schema
+        columns = schema if isinstance(schema, pa.Schema) else by_spark.schema.to_arrow_schema(schema)
         spec = TableSpec(
             name=parsed.name,
             schema=columns,
@@ -218,7 +220,7 @@ class Lakehouse:
         name = there._catalog.table(found)
         of = (None, "") if there is self else (there._catalog, f"{there._called}.{name}")
         wanted = Clone(name, self._named(target), as_of, CloneFiles.of(files), or_replace, if_not_exists, *of)
-        return clone_relation(self._catalog, wanted, there._state(name), partial(runner_for, self._spark), self._options)
+        return clone_relation(self._catalog, wanted, there._state(name), self._runner, self._options)
 
     def repair_table(
         self,
@@ -296,11 +298,13 @@ class Lakehouse:
         Every table that it reads is pinned to the newest commit of this moment. `args` fill `?` (a sequence) or `:name` (a mapping)
         markers. Answers with a DataFrame, a `WriteResult` for a write, or None. Raises `SqlError`s before anything is run.
         """
-        return execute(self._execution(args), text)
+        run = self._execution(args)
+        return statements.dispatch.execute(run, text)
 
     def reading(self) -> Reading:
         """For statements that belong together: each table that they read is pinned once for all of them."""
-        return Reading(self._execution(None))
+        run = self._execution(None)
+        return statements.reading.Reading(run)
 
     def drop_pins(self) -> None:
         """Drop the temporary views that statements were bound to, for whoever goes on using the session. DataFrames stay as they are."""
@@ -309,7 +313,7 @@ class Lakehouse:
 
     def with_session(self, spark: SparkSession) -> Lakehouse:
         """The same warehouse through another Spark session."""
-        check_session(spark)
+        by_spark.abilities.check_session(spark)
         return self._through(self._storage, spark)
 
     def with_tables_in(self, folder: str, names: Container[str]) -> Lakehouse:
@@ -339,10 +343,10 @@ class Lakehouse:
     def _execution(self, args: Sequence[Any] | Mapping[str, Any] | None) -> Execution:
         if self._spark is None or self._pins is None:
             raise MissingOptionError("sql() needs a SparkSession: Lakehouse(warehouse, spark=...)")
-        check_runs(self._spark)
+        by_spark.abilities.check_runs(self._spark)
         repeats = CONFLICT_RETRIES.read(self._options)
         attached = {name: partial(one._execution, args) for name, one in self._attached.items()}
-        return Execution(
+        return statements.context.Execution(
             self._catalog, self._spark, self._pins, self._pins.reads(), self._open, self._make, self._make_in, args, repeats, attached
         )
 
@@ -359,6 +363,9 @@ class Lakehouse:
         """A table that is about to be: whoever makes it gives it its name."""
         create_table(place, spec, self._options)
         return HoodieTable(place, spark=self._spark, options=self._options)
+
+    def _runner(self, storage: Storage, options: Mapping[str, Any]) -> TaskRunner:
+        return local_runner(options) if self._spark is None else by_spark.session.runner_for(self._spark, storage, options)
 
     def _below(self, name: RelationName) -> Storage:
         return storage_below(self._storage, name.path)

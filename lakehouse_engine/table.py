@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import date, datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse_engine import spark as by_spark
 from lakehouse_engine.engine import TaskRunner, local_runner, looking_runner
 from lakehouse_engine.errors import MissingOptionError
 from lakehouse_engine.files.crossing import told_of_crossing
@@ -23,11 +23,6 @@ from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query, read_options
 from lakehouse_engine.services.inline import after_commit
-from lakehouse_engine.spark.abilities import check_session
-from lakehouse_engine.spark.completing import completed
-from lakehouse_engine.spark.frames.scan import scan
-from lakehouse_engine.spark.input import as_input, prepare_inputs
-from lakehouse_engine.spark.session import runner_for
 from lakehouse_engine.spark.tasks.task_errors import told_as_raised
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
@@ -35,9 +30,15 @@ from lakehouse_engine.storage.read_only import check_writable
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batch.given import arrow_input
+from lakehouse_engine.write.batch.input import ArrowInput, Input
+from lakehouse_engine.write.context import generated_columns
 from lakehouse_engine.write.operation import execute_write, written_before
 from lakehouse_engine.write.partitions import partition_paths_of
 from lakehouse_engine.write.request import WriteRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Moment = str | date | datetime
 
@@ -63,7 +64,7 @@ class HoodieTable(TableServices):
         known: TableState | None = None,
     ) -> None:
         if spark is not None:
-            check_session(spark)
+            by_spark.abilities.check_session(spark)
         super().__init__(storage, options=options, known=known)
         self._spark = spark
 
@@ -154,8 +155,8 @@ class HoodieTable(TableServices):
         session = spark or self._spark
         if session is None:
             raise MissingOptionError("dataframe() needs a SparkSession: pass one, or use to_arrow()")
-        check_session(session)
-        asked = Query(query, as_of, begin, end, on_restore, filters, deleted)
+        by_spark.abilities.check_session(session)
+        asked, scan = Query(query, as_of, begin, end, on_restore, filters, deleted), by_spark.frames.scan.scan
 
         def frame(now: TableState) -> DataFrame:
             with told_of_crossing(now):
@@ -240,27 +241,38 @@ class HoodieTable(TableServices):
         effective = self._effective_now(options or {})
         services = ServiceOptions.read(effective)
         wanted = WriteOptions.read(effective)
-        arguments |= {name: as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}
+        arguments |= {name: _as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}
         request = WriteRequest(
             operation=operation,
-            data=None if operation is WriteOperationType.DELETE_PARTITION else as_input(data, wanted.driver_bytes),
+            data=None if operation is WriteOperationType.DELETE_PARTITION else _as_input(data, wanted.driver_bytes),
             options=wanted,
             extra_metadata={key: str(value) for key, value in (extra_metadata or {}).items()},
             **arguments,
         )
         runner = self._runner(options or {})
-        prepare_inputs(request, self._storage, layered(self._options, options or {}))
+        if not all(isinstance(one, ArrowInput | None) for one in (request.data, request.delete_keys, request.replaced_rows)):
+            by_spark.input.prepare_inputs(request, self._storage, layered(self._options, options or {}))
         self._lock(options, dry_run=False)
         with told_as_raised():
             result = written_before(self._storage, request)
             if result is None:
-                result = execute_write(self._storage, completed(self._state, request, self._spark), runner, self._state)
+                if generated_columns(self._state, request):
+                    request = by_spark.completing.completed(self._state, request, self._spark)
+                result = execute_write(self._storage, request, runner, self._state)
         if result.instant is None:
             return result
         return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
-        return runner_for(self._spark, self._storage, layered(self._options, options))
+        given = layered(self._options, options)
+        return local_runner(given) if self._spark is None else by_spark.session.runner_for(self._spark, self._storage, given)
+
+
+def _as_input(data: Any, driver_bytes: int) -> Input:
+    """Rows of Arrow or pandas need no Spark."""
+    if not any(kind.__module__.startswith("pyspark.") for kind in type(data).__mro__):
+        return arrow_input(data)
+    return by_spark.input.as_input(data, driver_bytes)
 
 
 _ROWS = ("delete_keys", "replaced_rows")

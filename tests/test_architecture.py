@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -158,6 +160,42 @@ def test_pyspark_is_imported_only_by_the_spark_package_and_what_stands_on_it() -
     assert [finding for path in others for finding in imports_from(path, "pyspark")] == []
 
 
+# In a process of its own, where importing PySpark or dbt fails.
+WITHOUT_SPARK = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pyspark", "py4j", "dbt"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Blocked())
+import pyarrow as pa
+import lakehouse_engine
+for name in lakehouse_engine.__all__:
+    getattr(lakehouse_engine, name)
+house = lakehouse_engine.Lakehouse(sys.argv[1])
+table = house.create_table("s.t", schema=pa.schema([("id", pa.int64())]), record_key=["id"], table_type="mor")
+table.upsert(pa.table({"id": [1, 2]}), delete_keys=pa.table({"id": [3]}))
+table.delete(pa.table({"id": [2]}))
+table.compact()
+house.clone("s.t", "s.u")
+house.create_view("s.v", "select 1")
+print(lakehouse_engine.HoodieTable.open(house.table("s.u").path).to_arrow().to_pydict())
+try:
+    house.sql("select 1")
+except lakehouse_engine.LakehouseError as error:
+    print(type(error).__name__)
+print([name for name in ("pyspark", "py4j", "dbt") if name in sys.modules])
+"""
+
+
+def test_a_warehouse_without_a_session_needs_neither_pyspark_nor_dbt(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_SPARK, str(tmp_path)]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.stdout.splitlines() == ["{'id': [1]}", "MissingOptionError", "[]"], answer.stderr
+
+
 def test_the_engine_never_imports_dbt() -> None:
     assert [finding for path in modules(ENGINE) for finding in imports_from(path, "dbt")] == []
 
@@ -167,15 +205,13 @@ def test_the_adapter_names_no_module_of_the_engine_but_its_api() -> None:
 
 
 @pytest.mark.parametrize("path", lazy_packages(), ids=lambda path: path.parent.name)
-def test_packages_that_load_their_modules_when_used_import_all_of_them_for_type_checkers(path: Path) -> None:
-    """Else mypy, and the test of the layers, would not see what is used of them."""
+def test_packages_that_load_their_modules_when_used_import_them_for_type_checkers(path: Path) -> None:
+    """mypy refuses what is used of such a package and not imported there, so that the test of the layers sees all of it."""
     tree, package = parse(path)
     own = ".".join(package)
     imported = {name.removeprefix(f"{own}.") for _, name in imported_names(tree, package) if name.startswith(f"{own}.")}
-    there = {one.stem for one in path.parent.iterdir() if one.suffix == ".py" and one != path}
-    folders = {one.name for one in path.parent.iterdir() if (one / "__init__.py").exists()}
-    assert imported == there | folders
     assert set(import_module(own).__all__) == imported
+    assert all(getattr(import_module(own), name).__name__ == f"{own}.{name}" for name in imported)
 
 
 def test_no_first_party_import_hides_inside_a_function() -> None:

@@ -1,1 +1,17 @@
-"""The only package that knows Spark: task runner, batches from DataFrames, scans as DataFrames. Public PySpark API only."""
+"""The only package that knows Spark: task runner, batches from DataFrames, scans as DataFrames. Public PySpark API only.
+
+Whoever has no session imports this package alone: `spark.input` is loaded when it is first used, and PySpark with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakehouse_engine.loading import modules_of
+
+if TYPE_CHECKING:
+    from lakehouse_engine.spark import abilities, completing, frames, input, schema, session
+else:
+    __getattr__ = modules_of(__name__)
+
+__all__ = ["abilities", "completing", "frames", "input", "schema", "session"]

@@ -13,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import LakehouseError, OptionError, SchemaIncompatibleError, UnseenFileError
+from lakehouse_engine.errors import UnseenFileError
 from lakehouse_engine.spark.abilities import abilities_of, check_session
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import prepare_executors, use_this_interpreter
@@ -22,6 +22,7 @@ from lakehouse_engine.spark.tasks.pickling import dumps
 from lakehouse_engine.spark.tasks.runner import outcome_of, result_of
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.batch.given import arrow_input
 from lakehouse_engine.write.batch.input import ArrowInput, Input, RowKeying, keyed_schema
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.source import RowSource, StagedFile, StagedSource
@@ -157,7 +158,7 @@ def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.Record
 
 
 def as_input(data: Any, driver_bytes: int = 0) -> Input:
-    """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises `OptionError` for others.
+    """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises as `arrow_input`.
 
     `driver_bytes`: of `lakehouse.stage.driver.max.bytes`.
     """
@@ -165,12 +166,7 @@ def as_input(data: Any, driver_bytes: int = 0) -> Input:
         check_session(data.sparkSession)
         use_this_interpreter(data.sparkSession)
         return DataFrameInput(data, driver_bytes)
-    try:
-        return ArrowInput(_table_of(data))
-    except LakehouseError:
-        raise
-    except Exception as error:
-        raise SchemaIncompatibleError(f"the rows, given as {type(data).__name__}, cannot be had as Arrow data: {error}") from error
+    return arrow_input(data)
 
 
 def prepare_inputs(request: WriteRequest, storage: Storage, options: Mapping[str, Any]) -> None:
@@ -178,19 +174,3 @@ def prepare_inputs(request: WriteRequest, storage: Storage, options: Mapping[str
     for data in (request.data, request.delete_keys, request.replaced_rows):
         if isinstance(data, DataFrameInput):
             prepare_executors(data.frame.sparkSession, storage, options)
-
-
-def _table_of(data: Any) -> pa.Table:
-    """Raises whatever reading the rows does: a reader, and objects in a frame, are code of the caller."""
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    if type(data).__module__.startswith("pandas.") and type(data).__name__ == "DataFrame":
-        return pa.Table.from_pandas(data, preserve_index=False)
-    kinds = "a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame"
-    raise OptionError(f"rows come as {kinds}, not as {type(data).__name__}")

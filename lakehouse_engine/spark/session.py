@@ -40,14 +40,14 @@ def prepare_executors(spark: SparkSession, storage: Storage, options: Mapping[st
         ensure_executors(spark, storage)
 
 
-def runner_for(spark: SparkSession | None, storage: Storage, options: Mapping[str, Any]) -> TaskRunner:
-    """Threads of this process without Spark or when its executors are this machine, else Spark's executors.
+def runner_for(spark: SparkSession, storage: Storage, options: Mapping[str, Any]) -> TaskRunner:
+    """Threads of this process when the session's executors are this machine, else Spark's executors.
 
     File tasks are Arrow code, which runs in threads at full speed and needs no copy of the batch in other processes (measured in
     docs/adr/0006). Raises as `prepare_executors`.
     """
     choice = TASK_RUNNER.read(options)
-    if spark is not None and (choice == "SPARK" or (choice == "AUTO" and not abilities_of(spark).is_local)):
+    if choice == "SPARK" or (choice == "AUTO" and not abilities_of(spark).is_local):
         prepare_executors(spark, storage, options)
         return SparkRunner(spark, storage)
     return local_runner(options)

@@ -1,1 +1,14 @@
-"""Tables as DataFrames: plans of reading over files that Spark reads itself, and over what it cannot."""
+"""Tables as DataFrames: plans of reading over files that Spark reads itself, and over what it cannot. Loaded as `spark`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakehouse_engine.loading import modules_of
+
+if TYPE_CHECKING:
+    from lakehouse_engine.spark.frames import pins, scan
+else:
+    __getattr__ = modules_of(__name__)
+
+__all__ = ["pins", "scan"]
