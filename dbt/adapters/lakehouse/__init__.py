@@ -11,7 +11,7 @@ from dbt.adapters.lakehouse.relation import LakehouseRelation
 from dbt.include import lakehouse
 
 Plugin = AdapterPlugin(
-    adapter=LakehouseAdapter,
+    adapter=LakehouseAdapter,  # type: ignore[arg-type]  # dbt-spark's adapters do not fit dbt's protocol
     credentials=TargetCredentials,
     include_path=lakehouse.PACKAGE_PATH,
     dependencies=["spark", "lakehouse_macros"],

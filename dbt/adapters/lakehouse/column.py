@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dbt.adapters.base import Column
 from dbt.adapters.spark import SparkColumn
 
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"})
@@ -35,5 +36,5 @@ class LakehouseColumn(SparkColumn):
         """Strings have no length in Spark; dbt asks before it widens a column, which never is needed."""
         return 0
 
-    def can_expand_to(self, other_column: SparkColumn) -> bool:
+    def can_expand_to(self, other_column: Column) -> bool:
         return False

@@ -76,13 +76,14 @@ class LakehouseConnectionManager(SQLConnectionManager):
         return AdapterResponse(_message="OK", code="OK", rows_affected=rows)
 
     @classmethod
-    def data_type_code_to_name(cls, type_code: str) -> str:
+    def data_type_code_to_name(cls, type_code: int | str) -> str:
         """A cursor's type code is Spark's name of the type already."""
-        return type_code
+        return str(type_code)
 
     def session(self) -> ThreadSession:
         """The thread session of this thread's connection."""
-        return self.get_thread_connection().handle
+        handle: ThreadSession = self.get_thread_connection().handle
+        return handle
 
     def begin(self) -> None:
         """There is nothing to begin: every write is one commit of its own."""

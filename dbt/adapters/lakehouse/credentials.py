@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ class LakehouseCredentials(Credentials):
 
     @classmethod
     def __pre_deserialize__(cls, data: dict[str, Any]) -> dict[str, Any]:
-        data = super().__pre_deserialize__(data)
+        data = super().__pre_deserialize__(data)  # type: ignore[no-untyped-call]  # dbt's has no annotations
         known = {item.name for item in fields(cls) if not item.name.startswith("_")}
         for key in data:
             if key not in known and key not in _PROFILE_KEYS:
@@ -176,14 +176,14 @@ class LakehouseCredentials(Credentials):
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
         """What `dbt debug` prints, and models see as `target`: nothing secret."""
+        ours: Mapping[str, Callable[[], Any]] = {
+            "url": lambda: self.remote.shown,
+            "spark_config": lambda: _redacted(self.spark_config),
+            "storage_options": lambda: shown_options(self.storage_options),
+            "catalogs": lambda: {name: place.shown for name, place in self.catalogs.items()},
+        }
         for key, value in super().connection_info(with_aliases=with_aliases):
-            shown = {
-                "url": lambda: self.remote.shown,
-                "spark_config": lambda: _redacted(self.spark_config),
-                "storage_options": lambda: shown_options(self.storage_options),
-                "catalogs": lambda: {name: place.shown for name, place in self.catalogs.items()},
-            }.get(key)
-            yield key, value if shown is None else shown()
+            yield key, ours[key]() if key in ours else value
 
     def _connection_keys(self) -> tuple[str, ...]:
         place = ("schema", "warehouse", *(("storage_options",) if self.store else ()))

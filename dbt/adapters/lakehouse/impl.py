@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dbt.adapters.base import available
 from dbt.adapters.base.impl import ConstraintSupport
@@ -73,10 +73,10 @@ def _nothing(*_: Any, **__: Any) -> None:
 class LakehouseAdapter(WarehouseAdapter):
     """Dialect and types are dbt-spark's, metadata the warehouse directory's; here are configs, writes, operations and Python models."""
 
-    AdapterSpecificConfigs = LakehouseConfig
+    AdapterSpecificConfigs = LakehouseConfig  # type: ignore[assignment]  # dbt-spark names its own class as the type
     _guarding: Guards | None = None
 
-    CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
+    CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {  # type: ignore[misc]  # dbt declares it without ClassVar
         ConstraintType.check: ConstraintSupport.ENFORCED,
         ConstraintType.not_null: ConstraintSupport.ENFORCED,
         ConstraintType.unique: ConstraintSupport.ENFORCED,
@@ -160,7 +160,7 @@ class LakehouseAdapter(WarehouseAdapter):
         hand_over_results()
         nodes = getattr(macro_resolver, "nodes", None)
         if nodes:
-            macros = {macro.name for macro in macro_resolver.macros.values()}
+            macros = {macro.name for macro in cast(Any, macro_resolver).macros.values()}
             defaults = self.config.credentials.hoodie
             sources = list(getattr(macro_resolver, "sources", {}).values())
             around, given = self.Relation.around, self.config.credentials
@@ -247,10 +247,11 @@ class LakehouseAdapter(WarehouseAdapter):
         return act(replace(writer, warehouse=house), rows)
 
     def _writer(self, warehouse: Warehouse, relation: LakehouseRelation, model: Mapping[str, Any]) -> TableWriter:
+        schema, identifier = relation.stored
         return TableWriter(
             warehouse=warehouse,
-            schema=relation.schema,
-            identifier=relation.identifier,
+            schema=schema,
+            identifier=identifier,
             config=ModelConfig.from_node(model, self.config.credentials.hoodie),
             metadata=commit_metadata(model, get_invocation_id(), __version__.version),
             checks=checks_of(model),
@@ -293,7 +294,7 @@ class LakehouseAdapter(WarehouseAdapter):
         session = self.connections.session()
 
         def source(house: Warehouse) -> str:
-            schema = house.table(relation.schema, relation.identifier).schema
+            schema = house.table(*relation.stored).schema
             return by_members(str(relation), sql, schema, lambda: session.rows(sql, house), unites=hard_deletes == "new_record")
 
         with self.connections.exception_handler(sql):
@@ -359,7 +360,7 @@ class LakehouseAdapter(WarehouseAdapter):
         """What of a model its materialized view does not have yet; None where it has everything."""
         config = ModelConfig.from_node(model, self.config.credentials.hoodie)
         return self._ask(
-            lambda metadata: materialized.changes_of(metadata.warehouse, relation.schema, relation.identifier, sql, config) or None
+            lambda metadata: materialized.changes_of(metadata.warehouse, *relation.stored, sql, config) or None
         )
 
     @available.parse(lambda *a, **k: "")
@@ -370,7 +371,7 @@ class LakehouseAdapter(WarehouseAdapter):
     @available.parse(_nothing)
     def write_function(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> AdapterResponse:
         """Store the function of a node, after Spark could make it. `sql` says what it is, for the log."""
-        return self._write(sql, lambda house: house.create_function(relation.schema, relation.identifier, stored_function(model)))
+        return self._write(sql, lambda house: house.create_function(*relation.stored, stored_function(model)))
 
     @available.parse(lambda *a, **k: None)
     def function_default(self, argument: Mapping[str, Any]) -> str | None:
@@ -459,7 +460,7 @@ class LakehouseAdapter(WarehouseAdapter):
     def create_session_view(self, relation: LakehouseRelation, sql: str) -> None:
         """A view of this thread's session: it keeps the snapshots that `sql` was bound to."""
         with self.connections.exception_handler(sql):
-            self.connections.session().keep_view(relation.identifier, sql)
+            self.connections.session().keep_view(str(relation.identifier), sql)
 
     def submit_python_job(self, parsed_model: dict[str, Any], compiled_code: str) -> AdapterResponse:
         view, unique_id = self.python_view(parsed_model), parsed_model["unique_id"]

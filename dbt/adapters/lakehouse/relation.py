@@ -137,6 +137,13 @@ class LakehouseRelation(SparkRelation):
         return f"if(typeof({field}) like 'string%', cast(raise_error('{told}') as boolean), true)"
 
     @property
+    def stored(self) -> tuple[str, str]:
+        """Its schema and its name in the warehouse. Raises `DbtRuntimeError` for a session view, which has no schema."""
+        if not self.schema or not self.identifier:
+            raise DbtRuntimeError(f"{self.render()} is no relation of the warehouse: it has no schema, or no name")
+        return self.schema, self.identifier
+
+    @property
     def is_temporary(self) -> bool:
         """A session view: its name has no schema."""
         return not self.schema or not self.include_policy.schema

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dbt.adapters.base import available
 from dbt.adapters.base.impl import BaseAdapter, FreshnessResponse
@@ -42,7 +42,7 @@ class WarehouseAdapter(SparkAdapter):
 
     Relation = LakehouseRelation
     Column = LakehouseColumn
-    ConnectionManager = LakehouseConnectionManager
+    ConnectionManager = LakehouseConnectionManager  # type: ignore[assignment]  # dbt-spark names its own class as the type
     connections: LakehouseConnectionManager
     _files_by_name: Mapping[tuple[str, str], LakehouseRelation] = MappingProxyType({})
     """Sources of the project that read files, by schema and identifier."""
@@ -96,29 +96,29 @@ class WarehouseAdapter(SparkAdapter):
     def get_relation(self, database: str | None, schema: str, identifier: str) -> LakehouseRelation | None:
         """A relation of the warehouse or of an attached one, or the source of that name that reads files."""
         if (name := self._attached_name(database)) is not None:
-            found: LakehouseRelation | None = BaseAdapter.get_relation(self, name, schema, identifier)
-            return found
-        return super().get_relation(None, schema, identifier) or self._files_by_name.get((schema.lower(), identifier.lower()))
+            return cast(LakehouseRelation | None, BaseAdapter.get_relation(self, name, schema, identifier))
+        ours = super().get_relation(None, schema, identifier)  # type: ignore[arg-type]  # as packages call it
+        return cast(LakehouseRelation | None, ours) or self._files_by_name.get((schema.lower(), identifier.lower()))
 
     # -- builds in several commits
 
     def is_unfinished(self, relation: LakehouseRelation, unique_id: str) -> bool:
         """Whether a build of a microbatch model's table was killed, and is to be made again."""
         build = builds.build_of(get_invocation_id(), unique_id)
-        return self._ask(lambda found: builds.is_unfinished(found.warehouse, str(relation.schema), str(relation.identifier), build))
+        return self._ask(lambda found: builds.is_unfinished(found.warehouse, *relation.stored, build))
 
     def begin_build(self, relation: LakehouseRelation, unique_id: str) -> None:
         """Make a build again that was killed."""
-        schema, identifier, build = str(relation.schema), str(relation.identifier), builds.build_of(get_invocation_id(), unique_id)
+        schema, identifier, build = *relation.stored, builds.build_of(get_invocation_id(), unique_id)
         self._ask(lambda found: builds.begin_build(found.warehouse, found.warehouse.table(schema, identifier), build))
 
     def forget_undone_build(self, relation: LakehouseRelation) -> None:
         """Nothing is missing of a build that left nothing in the table."""
-        self._ask(lambda found: builds.forget_undone_build(found.warehouse, str(relation.schema), str(relation.identifier)))
+        self._ask(lambda found: builds.forget_undone_build(found.warehouse, *relation.stored))
 
     def end_build(self, relation: LakehouseRelation, unique_id: str, *, whole: bool) -> None:
         """All batches of a microbatch model were run, or (not `whole`) the run was stopped before."""
-        schema, identifier, build = str(relation.schema), str(relation.identifier), builds.build_of(get_invocation_id(), unique_id)
+        schema, identifier, build = *relation.stored, builds.build_of(get_invocation_id(), unique_id)
         self._ask(lambda found: builds.end_build(found.warehouse, schema, identifier, build, whole=whole))
 
     # -- schemas and relations
@@ -132,28 +132,27 @@ class WarehouseAdapter(SparkAdapter):
 
     @available.parse_none
     def create_schema(self, relation: LakehouseRelation) -> None:
-        self._change(relation, lambda metadata: metadata.warehouse.create_schema(relation.schema))
+        self._change(relation, lambda metadata: metadata.warehouse.create_schema(str(relation.schema)))
 
     @available.parse_none
     def drop_schema(self, relation: LakehouseRelation) -> None:
-        self._change(relation, lambda metadata: metadata.warehouse.drop_schema(relation.schema))
+        self._change(relation, lambda metadata: metadata.warehouse.drop_schema(str(relation.schema)))
         self.cache.drop_schema(relation.database, relation.schema)
 
     def list_relations(self, database: str | None, schema: str) -> list[LakehouseRelation]:
         """By the attached catalog's name or none: packages name `spark_catalog` too, whose relations dbt's cache would keep apart."""
-        found: list[LakehouseRelation] = super().list_relations(self._attached_name(database), schema)
-        return found
+        return cast(list[LakehouseRelation], super().list_relations(self._attached_name(database), schema))
 
     def list_relations_without_caching(self, schema_relation: LakehouseRelation) -> list[LakehouseRelation]:
-        schema, database = schema_relation.schema, schema_relation.database
+        schema, database = str(schema_relation.schema), schema_relation.database
         found = self._ask(lambda metadata: metadata.warehouse.relations(schema), database)
         return [self._relation(schema, name, kind, database) for name, kind in found]
 
     @available.parse_none
     def stored_relation(self, relation: LakehouseRelation) -> LakehouseRelation | None:
         """What is there under a name now; hooks change that without dbt's cache."""
-        kind = self._ask(lambda metadata: metadata.warehouse.told_kind(relation.schema, relation.identifier), relation.database)
-        return self._relation(relation.schema, relation.identifier, kind, relation.database) if kind else None
+        kind = self._ask(lambda metadata: metadata.warehouse.told_kind(*relation.stored), relation.database)
+        return self._relation(*relation.stored, kind, relation.database) if kind else None
 
     def _relation(self, schema: str, identifier: str, kind: str, database: str | None = None) -> LakehouseRelation:
         return self.Relation.create(

@@ -19,11 +19,11 @@ class LakehouseMacrosConnectionManager(LakehouseConnectionManager):
 class LakehouseMacrosAdapter(LakehouseAdapter):
     """Gives the plugin its type; never connected."""
 
-    ConnectionManager = LakehouseMacrosConnectionManager
+    ConnectionManager = LakehouseMacrosConnectionManager  # type: ignore[assignment]  # dbt-spark names its own class as the type
 
 
 Plugin = AdapterPlugin(
-    adapter=LakehouseMacrosAdapter,
+    adapter=LakehouseMacrosAdapter,  # type: ignore[arg-type]  # dbt-spark's adapters do not fit dbt's protocol
     credentials=LakehouseCredentials,
     include_path=lakehouse_macros.PACKAGE_PATH,
 )

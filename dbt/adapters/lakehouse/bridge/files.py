@@ -50,10 +50,11 @@ def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
     for one in (of_source, of_table):
         if one is not None and not isinstance(one, Mapping):
             raise DbtConfigError(f"{told} is a mapping with {', '.join(KEYS)}, not {one!r}")
-    given = {**(of_source or {}), **of_table}
-    options = [one.get("options") for one in (of_source or {}, of_table)]
-    if all(isinstance(one, Mapping) for one in options):
-        given["options"] = {**options[0], **options[1]}
+    source: Mapping[str, Any] = of_source or {}
+    given = {**source, **of_table}
+    theirs, own = source.get("options"), of_table.get("options")
+    if isinstance(theirs, Mapping) and isinstance(own, Mapping):
+        given["options"] = {**theirs, **own}
     return given
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
@@ -101,7 +101,8 @@ def _work_a_little(conf: dict[str, str], root: str) -> str:
     for key, value in conf.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    class_path = str(spark._jvm.java.lang.System.getProperty("java.class.path"))
+    jvm: Any = spark._jvm
+    class_path = str(jvm.java.lang.System.getProperty("java.class.path"))
     _run_models(spark.newSession(), root)
     spark.stop()
     return class_path

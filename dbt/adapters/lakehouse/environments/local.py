@@ -49,7 +49,7 @@ class LocalEnvironment(ClassicEnvironment):
 
     _session: SparkSession | None = None
     _early: EarlyStart[SparkSession] | None = None
-    _loading: EarlyStart[None] | None = None
+    _loading: EarlyStart[object] | None = None
     _without_ml = False
 
     def start_early(self) -> None:
@@ -79,7 +79,7 @@ class LocalEnvironment(ClassicEnvironment):
             early, self._early = self._early, None
             if early is not None:
                 self._session = early.result()
-            if not self._runs():
+            if self._session is None or not self._runs():
                 self._session = self._start(Jvm())
             loading, self._loading = self._loading, None
             if loading is not None:

@@ -50,7 +50,7 @@ class CatalogEntry:
 
     def column_comment(self, name: str) -> str | None:
         """That of the column, however the name is spelled there: a model's YAML may write it in another case than its query."""
-        kept = self.comments.get("columns") or {}
+        kept: Mapping[str, str] = self.comments.get("columns") or {}
         if name in kept:
             return kept[name]
         return next((text for spelled, text in kept.items() if spelled.lower() == name.lower()), None)

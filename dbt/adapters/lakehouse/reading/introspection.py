@@ -33,8 +33,8 @@ class Introspection:
 
     def columns(self, relation: LakehouseRelation) -> Columns:
         """(name, Spark type) of a relation; empty when it does not exist."""
-        if relation.files is None and not relation.is_temporary and self.warehouse.kind(relation.schema, relation.identifier) == "table":
-            table = self.warehouse.table(relation.schema, relation.identifier)
+        if relation.files is None and not relation.is_temporary and self.warehouse.kind(*relation.stored) == "table":
+            table = self.warehouse.table(*relation.stored)
             return [(item.name, api.types.spark_name(item.type)) for item in table.schema]
         return self._analysed(relation)
 
@@ -50,45 +50,45 @@ class Introspection:
 
     def drop(self, relation: LakehouseRelation) -> None:
         if relation.is_temporary:
-            self.connections.session().drop_view(relation.identifier)
+            self.connections.session().drop_view(str(relation.identifier))
         elif relation.type == "function":
-            self.warehouse.drop_function(relation.schema, relation.identifier)
+            self.warehouse.drop_function(*relation.stored)
         else:
-            self.warehouse.drop(relation.schema, relation.identifier)
+            self.warehouse.drop(*relation.stored)
 
     def truncate(self, relation: LakehouseRelation) -> None:
-        table = self.warehouse.table(relation.schema, relation.identifier)
+        table = self.warehouse.table(*relation.stored)
         table.insert_overwrite_table(table.schema.empty_table())
 
     def rename(self, source: LakehouseRelation, target: LakehouseRelation) -> None:
-        self.warehouse.rename((source.schema, source.identifier), (target.schema, target.identifier))
+        self.warehouse.rename(source.stored, target.stored)
 
     def last_write(self, relation: LakehouseRelation) -> datetime | None:
         """When a table was written last, or when the newest of a source's files was changed."""
-        if relation.files is not None:
-            return self.connections.session().work(lambda house: files_written(house.spark, relation.files))
-        return api.health.last_write(self.warehouse.table(relation.schema, relation.identifier))
+        if (files := relation.files) is not None:
+            return self.connections.session().work(lambda house: files_written(house.session, files))
+        return api.health.last_write(self.warehouse.table(*relation.stored))
 
     def entry(self, relation: LakehouseRelation) -> CatalogEntry | None:
         """What documentation shows of a relation; None when it is not in the warehouse."""
         if relation.files is not None:
-            return CatalogEntry(relation.schema, relation.identifier, "external", self.columns(relation))
-        kind = self.warehouse.kind(relation.schema, relation.identifier)
+            return CatalogEntry(*relation.stored, "external", self.columns(relation))
+        kind = self.warehouse.kind(*relation.stored)
         if kind is None:
             return None
-        comment, columns = self.warehouse.comments(relation.schema, relation.identifier)
-        facts = statistics(self.warehouse.table(relation.schema, relation.identifier)) if kind == "table" else {}
+        comment, columns = self.warehouse.comments(*relation.stored)
+        facts = statistics(self.warehouse.table(*relation.stored)) if kind == "table" else {}
         comments = {"relation": comment, "columns": columns}
-        told = self.warehouse.told_kind(relation.schema, relation.identifier) or kind
-        return CatalogEntry(relation.schema, relation.identifier, told, self.columns(relation), comments, facts)
+        told = self.warehouse.told_kind(*relation.stored) or kind
+        return CatalogEntry(*relation.stored, told, self.columns(relation), comments, facts)
 
 
 def keep_comments(warehouse: Warehouse, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:
     """Keep descriptions beside the relation. One that is there under another spelling of a column's name goes: it is of the same column."""
-    stored = warehouse.comments(relation.schema, relation.identifier)[1] if columns else {}
+    stored = warehouse.comments(*relation.stored)[1] if columns else {}
     given = {name.lower() for name in columns}
     spelled_otherwise = {name: "" for name in stored if name not in columns and name.lower() in given}
-    warehouse.set_comments(relation.schema, relation.identifier, comment, {**spelled_otherwise, **columns})
+    warehouse.set_comments(*relation.stored, comment, {**spelled_otherwise, **columns})
 
 
 def store_view(warehouse: Warehouse, relation: LakehouseRelation, sql: str, rows: Any) -> None:
@@ -96,15 +96,15 @@ def store_view(warehouse: Warehouse, relation: LakehouseRelation, sql: str, rows
 
     Raises `DbtDatabaseError` for a table with savepoints, which would go with it, and as `Warehouse.check_view`.
     """
-    warehouse.check_view(relation.schema, relation.identifier, rows.columns)  # what Spark could not analyse has none
-    if warehouse.kind(relation.schema, relation.identifier) == "table":
-        warehouse.vacate(relation.schema, relation.identifier, lambda: check_nothing_is_kept(warehouse, relation))
-    warehouse.create_view(relation.schema, relation.identifier, sql)
+    warehouse.check_view(*relation.stored, rows.columns)  # what Spark could not analyse has none
+    if warehouse.kind(*relation.stored) == "table":
+        warehouse.vacate(*relation.stored, lambda: check_nothing_is_kept(warehouse, relation))
+    warehouse.create_view(*relation.stored, sql)
 
 
 def check_nothing_is_kept(warehouse: Warehouse, relation: LakehouseRelation) -> None:
     """Raise `DbtDatabaseError` where the table has savepoints that somebody took; those of protected runs are the run's own."""
-    if kept := kept_savepoints(warehouse, relation.schema, relation.identifier):
+    if kept := kept_savepoints(warehouse, *relation.stored):
         raise DbtDatabaseError(
             f"{relation.schema}.{relation.identifier} is a table, and would become a view: its savepoints would be lost with it: "
             f"{', '.join(kept)}; delete them first (dbt run-operation delete_savepoint)"
@@ -115,5 +115,5 @@ def _reference(relation: LakehouseRelation) -> str:
     if relation.files is not None:
         return relation.files
     if relation.is_temporary:
-        return quoted(relation.identifier)
-    return ".".join(quoted(part) for part in (relation.database, relation.schema, relation.identifier) if part)
+        return quoted(str(relation.identifier))
+    return ".".join(quoted(part) for part in (relation.database, *relation.stored) if part)

@@ -37,4 +37,4 @@ def _narrowed(relation: LakehouseRelation, rows: str) -> str:
 
 def _instant(warehouse: Warehouse, relation: LakehouseRelation, point: object) -> str:
     """YAML and Jinja make numbers of instants and of -N."""
-    return warehouse.moment(relation.schema, relation.identifier, str(point))
+    return warehouse.moment(*relation.stored, str(point))

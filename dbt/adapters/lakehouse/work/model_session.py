@@ -25,7 +25,7 @@ _OWN = frozenset({"sql", "table", "read", "catalog"})
 
 def model_session(warehouse: Warehouse) -> Any:
     """The session of `warehouse` as a Python model sees it; an instance of its class."""
-    kind = _session_class(type(warehouse.spark))
+    kind = _session_class(type(warehouse.session))  # type: ignore[arg-type]  # mypy takes no class for hashable
     session = object.__new__(kind)
     object.__setattr__(session, "_names", _Names(warehouse))
     return session
@@ -35,7 +35,7 @@ class _Names:
     """What names mean to a model."""
 
     def __init__(self, warehouse: Warehouse) -> None:
-        self.warehouse, self.spark = warehouse, warehouse.spark
+        self.warehouse, self.spark = warehouse, warehouse.session
 
     def sql(self, text: str, args: Any, named: Mapping[str, Any]) -> Any:
         """A DataFrame, without columns for a statement that answers with no rows, as in Spark."""
@@ -83,7 +83,7 @@ def _session_class(kind: type[Any]) -> type[Any]:
         def read(self) -> Any:
             names = object.__getattribute__(self, "_names")
             reader = names.spark.read
-            reader.__class__ = _reader_class(type(reader))
+            reader.__class__ = _reader_class(type(reader))  # type: ignore[arg-type]  # likewise
             reader._lakehouse_names = names
             return reader
 
@@ -91,7 +91,7 @@ def _session_class(kind: type[Any]) -> type[Any]:
         def catalog(self) -> Any:
             names = object.__getattribute__(self, "_names")
             catalog = type(names.spark.catalog)(names.spark)
-            catalog.__class__ = _catalog_class(type(catalog))
+            catalog.__class__ = _catalog_class(type(catalog))  # type: ignore[arg-type]  # likewise
             catalog._lakehouse_names = names
             return catalog
 

@@ -43,7 +43,7 @@ def run_python_model(script: str, warehouse: Warehouse, view: str, name: str) ->
         if type(error).__module__.split(".")[0] in _TOLD:
             raise
         raise DbtRuntimeError(f"{name}: {type(error).__name__}{_line(error, code.co_filename)}: {error}") from error
-    return as_frame(answer, warehouse.spark, name)
+    return as_frame(answer, warehouse.session, name)
 
 
 def _line(error: Exception, file: str) -> str:

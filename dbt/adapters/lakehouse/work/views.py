@@ -50,7 +50,7 @@ class SessionViews:
         """Drop a view that Spark may know, also one that was not kept here."""
         self._sources.pop(name.lower(), None)
         self._in_spark.pop(name.lower(), None)
-        warehouse.spark.catalog.dropTempView(name)
+        warehouse.session.catalog.dropTempView(name)
 
     def names_any(self, sql: str) -> bool:
         return bool(self._named(sql))
@@ -85,7 +85,7 @@ class SessionViews:
     def hide(self, warehouse: Warehouse) -> None:
         """Let Spark forget them."""
         for source in self._in_spark.values():
-            warehouse.spark.catalog.dropTempView(source.name)
+            warehouse.session.catalog.dropTempView(source.name)
         self._in_spark.clear()
 
     def clear(self) -> None:

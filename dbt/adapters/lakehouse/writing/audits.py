@@ -191,7 +191,8 @@ class Audits:
 
     def ran(self, node: str, sql: str) -> None:
         """A statement of a node, before it runs: that which decides a test can be repeated, unless it reads what another one stored."""
-        if "should_error" in sql and _kind(known := self._nodes.get(node)) == "test" and not known.config.get("store_failures"):
+        known = self._nodes.get(node)
+        if known is not None and "should_error" in sql and _kind(known) == "test" and not known.config.get("store_failures"):
             self._texts[node] = sql
 
     def also(self, node: str, job: Job) -> None:

@@ -42,7 +42,7 @@ def viewed(warehouse: Warehouse, frame: Any) -> Iterator[str]:
     try:
         yield name
     finally:
-        warehouse.spark.catalog.dropTempView(name)
+        warehouse.session.catalog.dropTempView(name)
 
 
 @contextmanager

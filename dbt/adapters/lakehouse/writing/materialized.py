@@ -12,7 +12,7 @@ from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.config.model_config import ModelConfig, node_name
-from dbt.adapters.lakehouse.writing.checks.constraints import checks_of, lengths_of, uniques_of
+from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique, checks_of, lengths_of, uniques_of
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class ViewChanges:
 
 def check_model(model: Mapping[str, Any]) -> None:
     """Raises `DbtConfigError` for constraints, which nobody would look at when the view is refreshed."""
-    if (constraints := [*checks_of(model), *uniques_of(model)]) or lengths_of(model):
+    constraints: list[Check | Unique] = [*checks_of(model), *uniques_of(model)]
+    if constraints or lengths_of(model):
         said = constraints[0].label if constraints else "the length of a text"
         raise DbtConfigError(f"{node_name(model)}: {said} is not enforced when a materialized view is refreshed: test it, or use 'table'")
 

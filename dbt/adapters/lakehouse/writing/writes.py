@@ -21,8 +21,9 @@ from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.told import kept_savepoints
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve, resolve_paths
+from dbt.adapters.lakehouse.config.clauses import SOURCE, TARGET
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
-from dbt.adapters.lakehouse.reading.queries import SOURCE, TARGET, SnapshotColumns, kept_as_deleted, snapshot_changes, split_deleted
+from dbt.adapters.lakehouse.reading.queries import SnapshotColumns, kept_as_deleted, snapshot_changes, split_deleted
 from dbt.adapters.lakehouse.writing.checks.checking import check_batch, check_condition, check_predicates, check_rows, check_shape
 from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique
 from dbt.adapters.lakehouse.writing.checks.first_build import check_increments

@@ -59,7 +59,7 @@ def _refuse_custom(model: Mapping[str, Any]) -> None:
 
 def uniques_of(model: Mapping[str, Any]) -> list[Unique]:
     """What the contract of a node, where it is enforced, says of rows together: unique and primary_key, each set of columns once."""
-    found = {}
+    found: dict[frozenset[str], Unique] = {}
     for constraint, columns in _given(model):
         if _kind(constraint) in ("unique", "primary_key") and columns:
             label = f"{_title(constraint)} ({', '.join(columns)})"
@@ -110,7 +110,8 @@ def _checks(constraint: Mapping[str, Any], columns: Sequence[str]) -> list[Check
 def contract_text(model: Mapping[str, Any]) -> str:
     """What becomes of the constraints of an enforced contract, as comments before the query that dbt keeps as what was run."""
     # A text of several lines would end the comment.
-    enforced = [" ".join(one.label.split()) for one in (*checks_of(model), *uniques_of(model))]
+    ours: list[Check | Unique] = [*checks_of(model), *uniques_of(model)]
+    enforced = [" ".join(one.label.split()) for one in ours]
     others = [_foreign_key(constraint, names) for constraint, names in _given(model) if _kind(constraint) == "foreign_key"]
     lines = [f"-- refused before the commit: rows against the {label}\n" for label in enforced]
     return "".join(lines + [f"-- not enforced: {text}\n" for text in others])

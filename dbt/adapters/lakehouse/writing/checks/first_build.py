@@ -15,8 +15,9 @@ from dbt.adapters.lakehouse.bridge.outcomes import dbt_error
 from dbt.adapters.lakehouse.bridge.spark_errors import missing_relation
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import quoted, resolve
+from dbt.adapters.lakehouse.config.clauses import TARGET
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, ModelConfig
-from dbt.adapters.lakehouse.reading.queries import TARGET, outside_predicates
+from dbt.adapters.lakehouse.reading.queries import outside_predicates
 from dbt.adapters.lakehouse.writing.clauses import assigned_columns, rows_by_source, rows_to_write
 from dbt.adapters.lakehouse.writing.frames import columns_of, types_of, viewed
 from lakehouse_engine.api.names import META_COLUMNS
