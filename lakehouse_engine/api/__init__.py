@@ -1,7 +1,8 @@
 """What the dbt adapter and the command line may use of the engine.
 
-`from lakehouse_engine import api` loads none of it: `api.tables` is imported when it is first used. `errors`, `names`, `options`, `sql` and
-`work` load neither Arrow nor Spark, and may be imported as modules; the others are what dbt would wait for before it can say what to start.
+`from lakehouse_engine import api` loads none of it: `api.tables` is imported when it is first used. `errors`, `names` and `options` load
+neither Arrow nor Spark, and may be imported as modules; dbt would wait for the others before it can say what to start. PySpark comes with
+`frames` and `statements` only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,22 @@ from typing import TYPE_CHECKING
 from lakehouse_engine.loading import modules_of
 
 if TYPE_CHECKING:
-    from lakehouse_engine.api import clauses, describe, errors, frames, health, loading, names, options, sql, tables, types, warehouse, work
+    from lakehouse_engine.api import (
+        clauses,
+        describe,
+        errors,
+        frames,
+        health,
+        loading,
+        names,
+        options,
+        sql,
+        statements,
+        tables,
+        types,
+        warehouse,
+        work,
+    )
 else:
     __getattr__ = modules_of(__name__)
 
@@ -25,6 +41,7 @@ __all__ = [
     "names",
     "options",
     "sql",
+    "statements",
     "tables",
     "types",
     "warehouse",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
+from lakehouse_engine import spark as by_spark
 from lakehouse_engine.api.options import lock_timeout
 from lakehouse_engine.commit.expected import ExpectedState, check_expected, repeated
 from lakehouse_engine.index.registry import is_global_anew, load_index
@@ -19,13 +18,15 @@ from lakehouse_engine.options import STORED_PREFIX, WriteOptions
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.record.merging.payloads import last_name, merger_of
 from lakehouse_engine.record.spark_types import spark_name
-from lakehouse_engine.spark.generated import with_generated
-from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.write import alter
 from lakehouse_engine.write.create import TableSpec, create_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = [
     "ExpectedState",
@@ -69,7 +70,7 @@ def made_in(
     options: Mapping[str, Any],
 ) -> HoodieTable:
     """An empty table in a storage, with the name that it is to have. `layout` has arguments of `Lakehouse.create_table`."""
-    columns = to_arrow_schema(schema) if isinstance(schema, StructType) else schema
+    columns = schema if isinstance(schema, pa.Schema) else by_spark.schema.to_arrow_schema(schema)
     create_table(place, TableSpec(name=name, schema=columns, **layout), options)
     return HoodieTable(place, spark=spark, options=options)
 
@@ -198,7 +199,7 @@ def computable(table: HoodieTable, columns: Iterable[str]) -> dict[str, str]:
 def computed(table: HoodieTable, rows: DataFrame) -> DataFrame:
     """The rows with the columns of `computable`."""
     wanted = _computable(table, rows.columns)
-    return with_generated(rows, wanted, table.schema, table.config) if wanted else rows
+    return by_spark.generated.with_generated(rows, wanted, table.schema, table.config) if wanted else rows
 
 
 def _computable(table: HoodieTable, columns: Iterable[str]) -> list[Generated]:

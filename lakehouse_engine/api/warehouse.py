@@ -10,7 +10,6 @@ from lakehouse_engine.commit.staging import remove_dead_stages as remove_dead
 from lakehouse_engine.lakehouse import Lakehouse
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.repair import RepairReport
-from lakehouse_engine.statements.reading import Reading
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.locations import storage_for
@@ -23,7 +22,6 @@ __all__ = [
     "Language",
     "LocalStorage",
     "Parameter",
-    "Reading",
     "RelationKind",
     "RepairReport",
     "StagingArea",

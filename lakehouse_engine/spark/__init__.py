@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from lakehouse_engine.loading import modules_of
 
 if TYPE_CHECKING:
-    from lakehouse_engine.spark import abilities, completing, frames, input, schema, session
+    from lakehouse_engine.spark import abilities, completing, frames, generated, input, schema, session
 else:
     __getattr__ = modules_of(__name__)
 
-__all__ = ["abilities", "completing", "frames", "input", "schema", "session"]
+__all__ = ["abilities", "completing", "frames", "generated", "input", "schema", "session"]

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from lakehouse_engine import api
+
 ROOT = str(Path(__file__).resolve().parents[2])
 SCRIPT = """
 import sys, threading, time
@@ -50,3 +54,10 @@ def test_two_threads_that_need_pyspark_at_once_both_get_it() -> None:
     environment = {**os.environ, "PYTHONPATH": ROOT}
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_a_package_whose_modules_load_when_used_has_no_others() -> None:
+    assert api.names.__name__ == "lakehouse_engine.api.names"
+    for name in ("nothing", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"'lakehouse_engine.api' has no attribute '{name}'"):
+            getattr(api, name)

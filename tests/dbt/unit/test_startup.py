@@ -39,6 +39,24 @@ print(sorted(name for name in set(sys.modules) - before if name.split(".")[0] in
     assert answer.stdout.splitlines() == ["[]", "[]"], answer.stdout + answer.stderr
 
 
+def test_seeds_and_operations_load_no_pyspark(tmp_path: Path) -> None:
+    code = f"""
+import sys
+import pyarrow as pa
+from dbt.adapters.lakehouse.bridge import told, warehouse as bridge
+from dbt.adapters.lakehouse.operations import operate
+from dbt.adapters.lakehouse.writing.selection import Selected
+house = bridge.Warehouse({str(tmp_path)!r}, options={{"lakehouse.task.threads": 1}})
+house.create_schema("s")
+house.create_filled("s", "t", pa.table({{"id": [1], "name": ["a"]}}), bridge.TableShape(("id",), (), (), True), {{}}, {{}})
+told.statistics(house.table("s", "t"))
+report = operate(house, "verify", [Selected("t", "s", "t")], {{}})
+print(len(report.rows), report.failures, [name for name in ("pyspark", "py4j") if name in sys.modules])
+"""
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.stdout.strip() == "1 [] []", answer.stdout + answer.stderr
+
+
 @pytest.mark.parametrize("command", ["parse", "ls"])
 def test_commands_that_only_look_at_the_project_load_neither_arrow_nor_spark(tmp_path: Path, command: str) -> None:
     (tmp_path / "models").mkdir()

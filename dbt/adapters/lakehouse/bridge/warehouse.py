@@ -19,8 +19,9 @@ from lakehouse_engine.api.options import lock_timeout
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakehouse_engine.api.statements import Reading
     from lakehouse_engine.api.tables import ExpectedState, HoodieTable
-    from lakehouse_engine.api.warehouse import Catalog, Lakehouse, Reading, StagingArea, Storage, StoredFunction, WriteResult
+    from lakehouse_engine.api.warehouse import Catalog, Lakehouse, StagingArea, Storage, StoredFunction, WriteResult
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 """Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
@@ -29,8 +30,8 @@ _HIDDEN = ".lakehouse"
 
 
 def load() -> tuple[object, ...]:
-    """Import what statements use, ahead of the first one."""
-    return api.warehouse, api.tables, api.frames, api.types, api.sql
+    """Import what statements use, ahead of the first one; without it seeds and operations load no PySpark."""
+    return api.statements, api.frames, api.warehouse, api.tables, api.types, api.sql
 
 
 class Warehouse:

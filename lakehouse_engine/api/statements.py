@@ -1,0 +1,5 @@
+"""Statements of a Spark session that belong together; with them is loaded what carries any statement out."""
+
+from lakehouse_engine.statements.reading import Reading
+
+__all__ = ["Reading"]
