@@ -23,7 +23,7 @@ __all__ = ["Members", "computed_once", "fetched", "keep_rows", "members", "store
 
 
 def fetched(frame: DataFrame) -> pa.Table:
-    """All rows, in this process."""
+    """All rows of a frame, fetched into this process."""
     return with_nullable_members(frame).toArrow()
 
 

@@ -16,7 +16,7 @@ __all__ = ["Statistics", "findings", "is_unsolved", "last_write", "statistics"]
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of the newest slices. `rows` are counted from file footers; None where there are logs, which only a reading merges."""
+    """Figures of the newest slices. `rows` are counted from file footers; None where there are logs, which only a reading merges."""
 
     rows: int | None
     bytes: int

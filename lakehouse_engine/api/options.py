@@ -9,14 +9,13 @@ from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.options import (
     CONFLICT_RETRIES,
     LOCK_TIMEOUT_MS,
-    STORED_PREFIX,
     ServiceOptions,
     WriteOptions,
     check_known,
 )
 from lakehouse_engine.options.files import FilesRead, checked_options, files_read
 
-__all__ = ["STORED_PREFIX", "FilesRead", "checked_options", "conflict_retries", "files_read", "lock_timeout", "option_findings"]
+__all__ = ["FilesRead", "checked_options", "conflict_retries", "files_read", "lock_timeout", "option_findings"]
 
 
 def option_findings(hoodie: Mapping[str, Any]) -> list[str]:

@@ -187,7 +187,7 @@ def merges_as_asked(config: TableConfig, given: Mapping[str, Any]) -> bool:
 
 
 def generated_columns(table: HoodieTable) -> list[str]:
-    """Their names."""
+    """Names of the table's generated columns."""
     return [one.column for one in table.config.constraints.generated_among(table.schema.names)]
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dbt.adapters.lakehouse.names import same_names
+
+if TYPE_CHECKING:
+    from lakehouse_engine.api.warehouse import Lakehouse, RepairReport
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,10 @@ class TableShape:
 class Unopened:
     """A table that nothing was read of."""
 
-    lakehouse: Any
+    lakehouse: Lakehouse
     name: str
 
-    def repair(self, **given: bool) -> Any:
+    def repair(self, **given: bool) -> RepairReport:
         return self.lakehouse.repair_table(self.name, **given)
 
 
