@@ -14,10 +14,7 @@ from tests.support.imports import modules
 ROOT = Path(__file__).resolve().parents[1]
 ENGINE = ROOT / "lakehouse_engine"
 ADAPTER = ROOT / "dbt"
-ORDER = ENGINE / "timeline" / "order.py"
-
-NOT_YET: frozenset[str] = frozenset({"services/compact"})
-"""Packages that still compare by themselves."""
+ORDER = ENGINE / "model" / "order.py"
 
 TIMES = re.compile(
     r"_?(\w+_)?(instants?(_times?)?|requested_times?|completed_at|replaced_at|boundary|told_to|as_of|savepoint(ed|s)?|moments?)"
@@ -92,19 +89,9 @@ def findings(path: Path, root: Path) -> list[str]:
     return [f"{path.relative_to(root)}:{line}: {text.splitlines()[line - 1].strip()}" for line in lines]
 
 
-def is_asked(path: Path) -> bool:
-    place = path.relative_to(ENGINE).with_suffix("").as_posix()
-    return path != ORDER and not any(place == one or place.startswith(f"{one}/") for one in NOT_YET)
-
-
 def test_times_of_instants_are_compared_by_the_order_alone() -> None:
-    asked = [*(path for path in modules(ENGINE) if is_asked(path)), *modules(ADAPTER)]
+    asked = [*(path for path in modules(ENGINE) if path != ORDER), *modules(ADAPTER)]
     assert [finding for path in asked for finding in findings(path, ROOT)] == []
-
-
-@pytest.mark.parametrize("package", sorted(NOT_YET))
-def test_packages_that_compare_by_themselves_are_still_there(package: str) -> None:
-    assert any(findings(path, ROOT) for path in modules(ENGINE / package) if path != ORDER), f"{package} is to be taken from NOT_YET"
 
 
 @pytest.mark.parametrize(

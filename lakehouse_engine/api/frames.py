@@ -16,10 +16,11 @@ from lakehouse_engine.spark.frames.stashed import stash
 from lakehouse_engine.spark.schema import to_arrow_type, to_spark_type, with_nullable_members, with_types_of
 from lakehouse_engine.spark.settings import AS_STORED
 from lakehouse_engine.spark.small import computed_once as once
+from lakehouse_engine.spark.small import is_known_empty
 from lakehouse_engine.statements.members import Members, members
 from lakehouse_engine.storage.base import Storage
 
-__all__ = ["Members", "computed_once", "fetched", "keep_rows", "members", "stored_name", "with_types_of"]
+__all__ = ["Members", "computed_once", "fetched", "is_known_empty", "keep_rows", "members", "stored_name", "with_types_of"]
 
 
 def fetched(frame: DataFrame) -> pa.Table:

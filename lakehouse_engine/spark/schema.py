@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, lit
 
 from lakehouse_engine.errors import UnsupportedTypeError
 from lakehouse_engine.record.schema import has_untyped, typed_nulls
@@ -62,6 +62,11 @@ def to_arrow_type(kind: spark.DataType, path: str) -> pa.DataType:
     if found is None:
         raise UnsupportedTypeError(f"a Hudi table cannot hold the column {path!r} of type {kind.simpleString()}; cast it", column=path)
     return found
+
+
+def without_rows(session: SparkSession, schema: spark.StructType) -> DataFrame:
+    """A frame of no rows, of which Spark's optimizer knows that: a list of none is an RDD to it, which a job has to look at."""
+    return session.createDataFrame([], schema).where(lit(False))
 
 
 def with_nullable_members(frame: DataFrame) -> DataFrame:

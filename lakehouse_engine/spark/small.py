@@ -76,6 +76,17 @@ def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None)
     return _measured(frame, MEASURED * most_bytes if most_measured is None else most_measured) if makes else frame.toArrow()
 
 
+def is_known_empty(frame: DataFrame) -> bool:
+    """True where the plan of a query says that it has no rows, as that of one over files that were all ruled out: nothing is run."""
+    if not abilities_of(frame.sparkSession).has_plans:
+        return False
+    try:
+        return _most_rows(frame) == 0
+    except Py4JError as error:
+        logger.info("whether a query has rows cannot be told by its plan: %s", error)
+        return False
+
+
 @contextmanager
 def computed_once(frame: DataFrame, most_bytes: int) -> Iterator[DataFrame]:
     """A frame of a query's rows that computes them once, so that each reading of it has the same: of few (as `fetched`) in this process,
@@ -124,9 +135,7 @@ def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
     if most_bytes <= 0:
         return _CANNOT_TELL, False
     try:
-        plan = frame._jdf.queryExecution().optimizedPlan()
-        found = plan.maxRows()
-        most = int(found.get()) if found.isDefined() else None
+        plan, most = frame._jdf.queryExecution().optimizedPlan(), _most_rows(frame)
         if most is None or most > MOST_ROWS:
             return _read_by(frame, plan, most_bytes)
         if not most:
@@ -139,6 +148,11 @@ def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
         # Another Spark may name the parts of a plan otherwise; of a query that cannot be planned it is said where it runs.
         logger.info("how much a query gives cannot be told, so that its rows are staged: %s", error)
         return _CANNOT_TELL, False
+
+
+def _most_rows(frame: DataFrame) -> int | None:
+    found = frame._jdf.queryExecution().optimizedPlan().maxRows()
+    return int(found.get()) if found.isDefined() else None
 
 
 def _read_by(frame: DataFrame, plan: Any, most: int) -> tuple[int, bool]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.model.instant import Action, Instant, InstantRange, State
-from lakehouse_engine.timeline.order import NEVER, Order, is_later, latest
+from lakehouse_engine.timeline.order import NEVER, Order, in_time_order, is_later, latest
 
 _ACTION_ORDER = {action: number for number, action in enumerate(Action)}
 
@@ -176,7 +176,8 @@ class Timeline:
         if self.restored_to is not None:
             # Everything up to the target is part of the table, on the timeline or archived: it begins right behind it.
             return Instant(f"{self.restored_to}0", Action.RESTORE, State.REQUESTED)
-        writes = [instant for instant in self.instants if instant.action.is_write]
+        # By requested times in every version: archived instants are told by those.
+        writes = in_time_order((one for one in self.instants if one.action.is_write), lambda one: one.requested_time)
         return next((instant for instant in writes if instant.requested_time not in self._savepointed), writes[0] if writes else None)
 
 

@@ -8,6 +8,7 @@ from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.plans import HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.services.compact.plan import bare_names, group_of, operation_of
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ def fitting_plan(state: TableState, time: str, plan: HoodieCompactionPlan) -> Ho
 def slice_before(state: TableState, operation: HoodieCompactionOperation, time: str) -> FileSlice | None:
     """The newest slice of the operation's group that began before `time`."""
     found = state.view.file_group(group_of(operation))
-    return next((piece for piece in found.slices if piece.base_instant < time), None) if found is not None else None
+    return next((piece for piece in found.slices if is_later(time, piece.base_instant)), None) if found is not None else None
 
 
 def _fitting(operation: HoodieCompactionOperation, piece: FileSlice) -> HoodieCompactionOperation:

@@ -25,6 +25,7 @@ from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.timeline.order import age, in_time_order
 from lakehouse_engine.write.tasks.base_files import FileContext, attempt_at
 
 _MEGABYTE = 1024 * 1024
@@ -75,7 +76,7 @@ def _header(context: FileContext, scanned: ScannedLogs) -> dict[int, str]:
     return {
         HeaderKey.INSTANT_TIME: context.instant_time,
         HeaderKey.SCHEMA: context.avro_schema,
-        HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(sorted(times, reverse=True)),
+        HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(in_time_order(times, age, newest_first=True)),
     }
 
 

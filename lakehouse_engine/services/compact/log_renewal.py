@@ -11,6 +11,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.services.compact.plan import LOG_COMPACTION, operation_of
 from lakehouse_engine.services.executor.scheduling import check_no_older_write, request
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -18,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 def is_outdated(state: TableState, time: str, slices: list[FileSlice]) -> bool:
     """Whether a write after `time` has files in a group of `slices`, or a savepoint after it keeps the table as it is without it."""
-    if any(savepoint >= time for savepoint in state.timeline.savepointed):
+    if any(not is_later(time, savepoint) for savepoint in state.timeline.savepointed):
         return True
     groups = {piece.group for piece in slices}
     later = state.timeline.completed().writes().newer_than(time)

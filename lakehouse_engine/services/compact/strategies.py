@@ -76,8 +76,8 @@ class BoundedPartitionAware:
     """Slices of the last `hoodie.compaction.daybased.target.partitions` days, counted from today."""
 
     def select(self, candidates: Operations, options: CompactionOptions, today: date) -> list[HoodieCompactionOperation]:
-        oldest = today - timedelta(days=options.day_partitions)
-        return _newest_first(operation for operation in candidates if _day(operation) >= oldest)
+        first = today - timedelta(days=options.day_partitions)
+        return _newest_first(operation for operation in candidates if _day(operation) >= first)
 
 
 STRATEGIES: dict[str, CompactionStrategy] = {

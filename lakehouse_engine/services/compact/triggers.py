@@ -9,6 +9,7 @@ from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.model.instant import Action, parse_instant_time
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import CompactionOptions
+from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -53,7 +54,7 @@ def backlog_of(state: TableState) -> Backlog | None:
     requested = compactions[-1].requested_time if compactions else ""
     now = table_clock(state).next(state.timeline)
     return Backlog(
-        commits=sum(time > last for time in written),
-        commits_since_request=sum(time > requested for time in written),
+        commits=sum(is_later(time, last) for time in written),
+        commits_since_request=sum(is_later(time, requested) for time in written),
         seconds=(parse_instant_time(now) - parse_instant_time(last or written[0])).total_seconds(),
     )

@@ -27,7 +27,7 @@ from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replac
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, scanned_links, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
 from lakehouse_engine.spark.local_files import is_there, spark_path
-from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type
+from lakehouse_engine.spark.schema import to_spark_schema, to_spark_type, without_rows
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
 
@@ -186,7 +186,7 @@ def _united_parts(
     pieces = [*_whole(spark, plan, parts, whole), *_thinned(spark, plan, parts, thinned)]
     if parts.adding:
         pieces.append(_added(spark, plan, wanted, parts))
-    frames = [piece.frame for piece in pieces] or [spark.createDataFrame([], to_spark_schema(stored_schema(plan)))]
+    frames = [piece.frame for piece in pieces] or [without_rows(spark, to_spark_schema(stored_schema(plan)))]
     rows = next((piece.rows for piece in pieces if piece.rows is not None), None)
     linked = tuple(piece.linked for piece in pieces if piece.linked is not None)
     ranged = [in_range(frame, plan) for frame in frames]

@@ -25,7 +25,7 @@ from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
 from lakehouse_engine.spark.frames.replaced.numbered import ROW_NUMBERS
 from lakehouse_engine.spark.frames.scanned import checked, in_range, scanned
 from lakehouse_engine.spark.frames.widened import spark_widens
-from lakehouse_engine.spark.schema import to_spark_schema
+from lakehouse_engine.spark.schema import to_spark_schema, without_rows
 from lakehouse_engine.sql.grammar.lexer import quote_name
 
 
@@ -132,7 +132,7 @@ def _decoded(
     tasks = plan_tasks(plan, names, files=files)
     schema = plain(projected_schema(plan.schema, names))
     if not tasks:
-        frame = spark.createDataFrame([], to_spark_schema(schema))
+        frame = without_rows(spark, to_spark_schema(schema))
     else:
         frame = decoded(spark, plan.storage, tasks, schema, options)
     return frame.select(*(col(quote_name(field.name)) if field.name in read else left_out(field) for field in wanted))

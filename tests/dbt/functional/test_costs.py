@@ -21,6 +21,7 @@ from tests.support.connect_server import classic_only
 
 NEWS = "select 1 as id, 'a' as name"
 NO_NEWS = NEWS + " where 1 = 0"
+BATCHES = "materialized='incremental', incremental_strategy='microbatch', event_time='at', batch_size='day', begin='2020-01-01'"
 
 
 @pytest.fixture
@@ -71,6 +72,55 @@ class TestModelsWithoutNews(Base):
         assert counted["newSession"] <= 4
         assert not counted["selectExpr"]
         assert not counted["createOrReplaceTempView"]
+
+
+@classic_only("jobs are counted in the JVM of this process")
+class TestBatchesWithoutRows(Base):
+    """Of days that neither the files of what the model reads nor those of its table can have rows of, by their statistics."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        days = "select id, timestamp '2020-01-01 12:00:00Z' + make_dt_interval(id) as at from range(3)"
+        return {
+            "up.sql": "{{ config(materialized='table', event_time='at') }} " + days,
+            "m.sql": model(BATCHES, "with u as (select * from {{ ref('up') }}) select id + 1 as n, at from u"),
+        }
+
+    def test_they_start_no_job_and_change_nothing(self, project, warehouse, counted):
+        run_dbt(["run", "--event-time-start", "2020-01-01", "--event-time-end", "2020-01-04"])
+        stored, commits = self.rows(project), self.table(project).history()
+        assert len(stored) == 3
+        before = jobs(warehouse)
+        counted.clear()
+        span = ["--event-time-start", "2020-01-10", "--event-time-end", "2020-01-18"]
+        [result] = run_dbt(["run", "--select", "m", *span]).results
+        assert jobs(warehouse) == before
+        assert counted["sql"] == 8 * 2  # the model, and what it replaces
+        assert len(result.batch_results.successful) == 8
+        assert result.adapter_response["_message"] == "UPSERT 0 (no new data)"
+        assert self.rows(project) == stored
+        assert self.table(project).history() == commits
+
+
+class TestBatchesWithoutSourceRows(Base):
+    """What is stored of such a day goes; and a query may give rows of nothing, which come."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        days = "select id, timestamp '2020-01-01 12:00:00Z' + make_dt_interval(id) as at from range({{ var('days') }})"
+        day = "timestamp '{{ model.batch.event_time_start if model.batch else '2020-01-01' }}'"
+        return {
+            "up.sql": "{{ config(materialized='table', event_time='at') }} " + days,
+            "m.sql": model(BATCHES, "select id, at from {{ ref('up') }}"),
+            "counts.sql": model(BATCHES, f"select count(*) as n, {day} as at from {{{{ ref('up') }}}}"),
+        }
+
+    def test_stored_rows_go_and_rows_of_nothing_come(self, project):
+        for days in (3, 1):
+            run_dbt(["run", "--vars", f"days: {days}", "--event-time-start", "2020-01-01", "--event-time-end", "2020-01-04"])
+            assert self.rows(project, "id") == [(day,) for day in range(days)]
+            counts = project.run_sql(f"select n from {project.test_schema}.counts order by at", fetch="all")
+            assert [n for (n,) in counts] == [1 if day < days else 0 for day in range(3)]
 
 
 class TestWhatAModelLeavesInItsSession(Base):

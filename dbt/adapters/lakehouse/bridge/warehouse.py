@@ -324,6 +324,10 @@ class Warehouse:
         """A frame that computes the rows of another one once, for as long as this lasts."""
         return api.frames.computed_once(rows, self.options)
 
+    def is_known_empty(self, rows: DataFrame) -> bool:
+        """Whether a frame has no rows, as Spark's plan of it says; False where only running it tells."""
+        return api.frames.is_known_empty(rows)
+
     def stored_rows(self, schema: str, identifier: str, where: str | None = None, called: str = "") -> DataFrame:
         """The table's newest rows with their meta columns, as a DataFrame; at least those for which the condition `where` is true, in which
         the table is called `called`.

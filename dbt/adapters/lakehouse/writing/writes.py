@@ -230,15 +230,18 @@ class TableWriter:
             same = " and ".join(f"{SOURCE}.{quoted(key)} <=> {TARGET}.{quoted(key)}" for key in resolved)
             matched = f"exists (select 1 from {source} as {SOURCE} where {same})"
             condition = " and ".join([matched, *(f"({text})" for text in self.config.predicates)])
-            return self._rewrite(condition, source, columns_of(batch), options)
+            return self._rewrite(condition, rows, options)
 
     def replace_where(self, frame: Any, condition: str) -> Any:
         """Replace the stored rows that `condition` holds for; it has to hold for the rows that come, too."""
-        with self._increment(frame) as (batch, options), kept(self.warehouse, batch) as (rows, source):
+        with self._increment(frame) as (batch, options):
             check_batch(self.config, types_of(batch))
-            if not rows.isEmpty():
-                self._check_condition(condition, source, columns_of(batch))
-            return self._rewrite(condition, source, columns_of(batch), options)
+            if self.warehouse.is_known_empty(batch):
+                return self._rewrite(condition, batch, options)
+            with kept(self.warehouse, batch) as (rows, source):
+                if not rows.isEmpty():
+                    self._check_condition(condition, source, columns_of(batch))
+                return self._rewrite(condition, rows, options)
 
     def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
@@ -384,9 +387,8 @@ class TableWriter:
         old = f"{DELETED_AT} < current_timestamp() - interval {self.config.purge_after}"
         return {"delete_keys": self.warehouse.rows(self.schema, self.identifier).where(old).select(*map(quoted, names))}
 
-    def _rewrite(self, condition: str, source: str, columns: Sequence[str], options: Mapping[str, str]) -> Any:
-        """One commit: the stored rows that `condition` holds for go, the rows of `source` come. Other files are not touched."""
-        rows = self.warehouse.sql(f"select {', '.join(map(quoted, columns))} from {source}")
+    def _rewrite(self, condition: str, rows: Any, options: Mapping[str, str]) -> Any:
+        """One commit: the stored rows that `condition` holds for go, `rows` come. Other files are not touched."""
 
         def write(house: Warehouse, target: str, expected: Any) -> Any:
             gone = house.sql(f"select {', '.join(PLACE)} from {target} as {TARGET} where {condition}")
