@@ -1,4 +1,4 @@
-"""Instants are compared in one place: `lakehouse_engine/timeline/order.py`. Elsewhere no `<`, sorting or arithmetic of their times."""
+"""Instants are compared in one place: `lakehouse_engine/model/order.py`. Elsewhere no `<`, sorting or arithmetic of their times."""
 
 from __future__ import annotations
 

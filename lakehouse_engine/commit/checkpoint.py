@@ -10,10 +10,10 @@ from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, LiveGroup, WrittenFile
+from lakehouse_engine.model.order import is_between, is_later, just_before, latest
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
-from lakehouse_engine.timeline.order import is_between, is_later, just_before, latest
 from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.table_state import TableState
 

@@ -16,9 +16,9 @@ from lakehouse_engine.engine import LocalRunner, looking_runner
 from lakehouse_engine.errors import FileNameError, LakehouseError, ProtectedFileError, StoredFileNotFoundError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import BaseFile, LogFile
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.paths import parent_of
-from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
 

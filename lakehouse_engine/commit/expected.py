@@ -17,11 +17,11 @@ from lakehouse_engine.errors import ChangedSinceReadError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.order import latest
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.write_stats import REWRITES, HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, STORED_PREFIX
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.timeline.order import latest
 from lakehouse_engine.view.table_state import TableState
 
 Result = TypeVar("Result")

@@ -19,8 +19,8 @@ from lakehouse_engine.format.log.blocks import DATA_BLOCKS, BlockType, LogBlock
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.model.order import is_between, is_later
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.order import is_between, is_later
 from lakehouse_engine.timeline.timeline import Timeline
 
 logger = logging.getLogger(__name__)

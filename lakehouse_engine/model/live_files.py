@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import age, is_later, latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +74,16 @@ class _Collected:
 
     def add(self, file: WrittenFile) -> None:
         if file.is_log:
-            if self.base is None or file.base_instant >= self.base.instant_time:
+            if self.base is None or not is_later(self.base.instant_time, file.base_instant):
                 self.logs[file.path, file.instant_time] = file
-        elif self.base is None or file.instant_time >= self.base.instant_time:
+        elif self.base is None or not is_later(self.base.instant_time, file.instant_time):
             self.base = file
-            self.logs = {key: log for key, log in self.logs.items() if log.base_instant >= file.instant_time}
+            self.logs = {key: log for key, log in self.logs.items() if not is_later(file.instant_time, log.base_instant)}
 
     def live(self, replaced_at: str) -> LiveGroup | None:
         """None where all that is known of the group was written before it was replaced."""
-        found = LiveGroup(self.base, tuple(sorted(self.logs.values(), key=lambda log: (log.instant_time, log.path))))
-        newest = max((file.instant_time for file in found.files()), default="")
-        return found if newest > replaced_at else None
+        found = LiveGroup(self.base, tuple(sorted(self.logs.values(), key=lambda log: (age(log.instant_time), log.path))))
+        return found if is_later(latest(file.instant_time for file in found.files()), replaced_at) else None
 
 
 _Groups = Mapping[FileGroupId, LiveGroup]
@@ -106,7 +106,7 @@ class LiveFiles:
         replaced: dict[FileGroupId, str] = {}
         for write in writes:
             for group in write.replaced:
-                replaced[group] = max(write.instant_time, replaced.get(group, ""))
+                replaced[group] = latest((write.instant_time, replaced.get(group, "")))
             for group, file in write.files:
                 if group not in changed:
                     changed[group] = self._begun(group)

@@ -22,6 +22,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import (
     ChangedSize,
@@ -36,7 +37,6 @@ from lakehouse_engine.read.completeness import (
     removed_by,
 )
 from lakehouse_engine.read.pruning import Scope, slices_of
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 Answer = TypeVar("Answer")

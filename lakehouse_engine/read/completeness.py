@@ -20,9 +20,9 @@ from lakehouse_engine.model.files import FileSlice, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
+from lakehouse_engine.model.order import Order, is_later
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.order import Order, is_later
 from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.slicing import replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState

@@ -8,9 +8,9 @@ from datetime import date, datetime, timedelta
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.savepoint import LATEST
 from lakehouse_engine.model.write_stats import REWRITES
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.timeline.writers_zone import writers_zone
 from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.protected import damaged_savepoints, savepoint_metadata

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsettledInstantError
 from lakehouse_engine.files.projection import convert
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.options.unavailable import CHANGE_DATA
@@ -20,7 +21,6 @@ from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.record.merging.soft_deletes import hidden_column, not_deleted
-from lakehouse_engine.timeline.order import is_later, just_before
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.plans import oldest_overtaken
 from lakehouse_engine.view.table_state import TableState

@@ -14,9 +14,9 @@ from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.model.order import age
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
-from lakehouse_engine.timeline.order import age
 from lakehouse_engine.view.table_state import TableState
 
 _ROWS = 16

@@ -19,6 +19,7 @@ from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import SqlError, TableError, TableExistsError, TableNotFoundError, UnsupportedSqlError
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS
@@ -36,7 +37,6 @@ from lakehouse_engine.sql.grammar.statements import (
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.definitions import COMBINE, filled, keep_comments, table_spec
 from lakehouse_engine.table import HoodieTable
-from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import set_properties, set_query
 from lakehouse_engine.write.create import TableSpec

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
 from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
-from lakehouse_engine.timeline.order import is_later, latest
+from lakehouse_engine.model.order import is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 
 logger = logging.getLogger(__name__)

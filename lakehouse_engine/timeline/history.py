@@ -24,11 +24,11 @@ from lakehouse_engine.format.v8.history import (
 )
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.order import in_time_order
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.table_version import READ_ONLY
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline, MergePlan, NewestFile
-from lakehouse_engine.timeline.order import in_time_order
 
 logger = logging.getLogger(__name__)
 

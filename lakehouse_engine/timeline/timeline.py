@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.model.instant import Action, Instant, InstantRange, State
-from lakehouse_engine.timeline.order import NEVER, Order, in_time_order, is_later, latest
+from lakehouse_engine.model.order import NEVER, Order, in_time_order, is_later, latest
 
 _ACTION_ORDER = {action: number for number, action in enumerate(Action)}
 

@@ -20,6 +20,7 @@ from lakehouse_engine.errors import (
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
 from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.services import RestoreResult
@@ -27,7 +28,6 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.complete_slices import check_complete, complete_slices
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.timeline.kept import KeptCommits
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.undo.rollback import rows_written
 from lakehouse_engine.undo.savepoint import find_savepoint
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits

@@ -29,13 +29,13 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.services import RollbackResult
 from lakehouse_engine.model.write_stats import REWRITES
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
-from lakehouse_engine.timeline.order import is_later, just_before
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.restores import WAS_PUBLISHED

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.read.completeness import changed_sizes, lost_files, proven_since
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.verify.report import Finding, FindingKind
 from lakehouse_engine.verify.suspects import suspects

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.verify.cleaned import cleaned_files
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files

@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable, Iterator
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import WrittenFile
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.read.completeness import NO_COMMIT, ExpectedFile, proven_since
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState

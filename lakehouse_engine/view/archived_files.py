@@ -20,12 +20,12 @@ from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
+from lakehouse_engine.model.order import first_of, is_later, latest
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.history import History
-from lakehouse_engine.timeline.order import first_of, is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.written import write_record

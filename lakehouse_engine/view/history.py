@@ -11,10 +11,10 @@ from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.lost_commits import lost_commits
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.restores import RestoreRecord, pending_restore, restores

@@ -26,12 +26,12 @@ from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import is_later, latest
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.timeline.order import is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.restores import taken_by
 from lakehouse_engine.view.table_state import TableState

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.timeline.timeline import Timeline
 
 _REMOVE = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})

@@ -8,9 +8,9 @@ from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import is_between, is_later, latest
 from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableType
-from lakehouse_engine.timeline.order import is_between, is_later, latest
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from lakehouse_engine.errors import CorruptInstantError, InstantNotFoundError, MetadataError
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import earliest, is_later, just_before
 from lakehouse_engine.model.plans import HoodieRestorePlan, HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.order import earliest, is_later, just_before
 from lakehouse_engine.timeline.timeline import Timeline
 
 WAS_PUBLISHED = "published"

@@ -17,8 +17,8 @@ from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_na
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice, LogFile
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import Order, age, earliest, is_later, latest
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.order import Order, age, earliest, is_later, latest
 from lakehouse_engine.timeline.timeline import Timeline
 
 

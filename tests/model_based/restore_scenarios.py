@@ -28,6 +28,7 @@ from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetad
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.model.plans import (
     HoodieClusteringGroup,
     HoodieClusteringPlan,
@@ -42,7 +43,6 @@ from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
-from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.write.batch.input import Keying
 from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.source import MemorySource

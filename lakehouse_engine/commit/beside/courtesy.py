@@ -14,9 +14,9 @@ from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.instant import Action, Instant, parse_instant_time
+from lakehouse_engine.model.order import is_later, latest
 from lakehouse_engine.model.plans import HoodieRollbackMetadata
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.timeline.order import is_later, latest
 from lakehouse_engine.view.table_state import TableState
 
 

@@ -8,8 +8,8 @@ from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.format.log.blocks import DATA_BLOCKS, BlockType, LogBlock
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.files import LogFile
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.order import Order
 
 _ROWS = DATA_BLOCKS | {BlockType.DELETE}
 

@@ -44,6 +44,7 @@ from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import is_later, just_after
 from lakehouse_engine.model.plans import (
     HoodieInstantInfo,
     HoodieRestoreMetadata,
@@ -58,7 +59,6 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.kept import KeptCommits
-from lakehouse_engine.timeline.order import is_later, just_after
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.restores import came_late, restore_plan, took_rows

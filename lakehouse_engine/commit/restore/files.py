@@ -15,8 +15,8 @@ from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import Order, is_later, latest
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.order import Order, is_later, latest
 from lakehouse_engine.view.listings.listing import StorageLister
 
 _THREADS = 8

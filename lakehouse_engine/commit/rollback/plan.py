@@ -17,8 +17,8 @@ from lakehouse_engine.format.file_names import MarkerType, is_base_file_name, is
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackPlan, HoodieRollbackRequest
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState

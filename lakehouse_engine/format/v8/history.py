@@ -19,6 +19,7 @@ from lakehouse_engine.errors import CorruptFileError, FileNameError, FormatError
 from lakehouse_engine.format.json_text import render_json
 from lakehouse_engine.format.parquet_seal import SealingSink, check_pages, read_metadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import age, in_time_order
 
 VERSION_FILE = "_version_"
 
@@ -142,7 +143,7 @@ def read_history(data: bytes, file: HistoryFile) -> Iterator[HistoryEntry]:
 def render_history(entries: Sequence[HistoryEntry], level: int = 0) -> tuple[HistoryFile, bytes]:
     """A new file with these instants. Raises `FormatError` for none, for one that is not completed, and for ones out of order."""
     times = [entry.instant.requested_time for entry in entries]
-    if not times or times != sorted(times) or not all(entry.instant.is_completed for entry in entries):
+    if not times or times != in_time_order(times, age) or not all(entry.instant.is_completed for entry in entries):
         raise FormatError("a file of a timeline's history takes completed instants, at least one, in order of their requested times")
     rows = pa.table(
         [

@@ -10,11 +10,11 @@ from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.read.completeness import log_promises
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.services.compact.plan import operation_of
-from lakehouse_engine.timeline.order import in_time_order, is_later
 from lakehouse_engine.view.table_state import TableState
 
 

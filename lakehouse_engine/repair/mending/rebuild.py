@@ -13,6 +13,7 @@ from lakehouse_engine.commit.begun_cleans import outcome_as_found
 from lakehouse_engine.commit.rollback.execute import files_to_delete
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, LakehouseError, MetadataError
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.model.plans import (
     HoodieCleanerPlan,
     HoodieCleanFileInfo,
@@ -32,7 +33,6 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.order import is_later, just_before
 from lakehouse_engine.undo.savepoint import current_user, pins
 from lakehouse_engine.view.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState

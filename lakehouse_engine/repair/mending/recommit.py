@@ -17,10 +17,10 @@ from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, Hoo
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WriteRecord
+from lakehouse_engine.model.order import is_later, latest
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.repair.mending.traces import Trace, traces
-from lakehouse_engine.timeline.order import is_later, latest
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.slicing import replaced_groups

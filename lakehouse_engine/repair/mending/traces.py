@@ -16,9 +16,9 @@ from lakehouse_engine.format.log.data_block import decode_data_block
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.keys import COMMIT_TIME, FileGroupId
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage, StoredFile
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 

@@ -26,6 +26,7 @@ from lakehouse_engine.format.timeline.archived import archive_file_name, archive
 from lakehouse_engine.format.timeline.archived_record import archived_entry
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, format_instant_time
+from lakehouse_engine.model.order import in_time_order, is_later, latest
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
 from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
@@ -35,7 +36,6 @@ from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.history import log_archive
 from lakehouse_engine.timeline.kept import KeptCommits
-from lakehouse_engine.timeline.order import in_time_order, is_later, latest
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 

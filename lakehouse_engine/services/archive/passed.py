@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from lakehouse_engine.errors import SavepointError
 from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.services.archive.execute import execute_archive
 from lakehouse_engine.services.archive.plan import has_replaced_files
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 

@@ -9,12 +9,12 @@ from datetime import timedelta
 from lakehouse_engine.commit.table_clock import table_clock, wall_time
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import earliest, in_time_order, is_later
 from lakehouse_engine.model.plans import HoodieCleanerPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.clean.policies import retention
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.timeline.order import earliest, in_time_order, is_later
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.restores import took_rows

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lakehouse_engine.commit.beside.executors import forget_done
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.archive.execute import execute_archive, finish_archiving
@@ -14,7 +15,6 @@ from lakehouse_engine.services.archive.plan import is_due, plan_archive
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import LOCK_FILE
 from lakehouse_engine.timeline.locks.waiting import forget_dead
-from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.view.table_state import TableState
 
 _COMPACTION = CompactionOptions()

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from lakehouse_engine.commit.versions import FileVersion, GroupVersions, partition_versions, planned_groups, without_strays
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import earliest, is_later
 from lakehouse_engine.model.plans import HoodieActionInstant, HoodieCleanerPlan, HoodieCleanFileInfo
 from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.options.services import CLEAN_VERSIONS
 from lakehouse_engine.services.clean.policies import KEEP_LATEST_FILE_VERSIONS, CleanPolicy, Retention, retention
 from lakehouse_engine.services.clean.scope import SAVEPOINTED, scope_of
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.order import earliest, is_later
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState

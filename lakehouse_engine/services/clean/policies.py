@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from lakehouse_engine.model.instant import Instant, format_instant_time, parse_instant_time
+from lakehouse_engine.model.order import Order, is_later
 from lakehouse_engine.options import CleanOptions
-from lakehouse_engine.timeline.order import Order, is_later
 from lakehouse_engine.timeline.timeline import Timeline
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"

@@ -14,12 +14,12 @@ from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.file_names import is_log_file_name
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieCleanMetadata
 from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.options.services import CLEAN_VERSIONS
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.services.clean.policies import KEEP_LATEST_FILE_VERSIONS, Retention
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.table_config import MATERIALIZED_KEY, ROWS_KEEP_PARTITIONS_KEY, TableConfig, TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
 from lakehouse_engine.options import STORED_PREFIX, CompactionOptions, WriteOptions, layered
@@ -33,7 +34,6 @@ from lakehouse_engine.services.compact.merging import CompactTask, compact_slice
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.archive_gaps import ACCEPTED_ARCHIVE, LOST_ARCHIVE
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.result import result_of

@@ -6,9 +6,9 @@ import logging
 
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.services.compact.plan import bare_names, group_of, operation_of
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -24,8 +24,8 @@ from lakehouse_engine.format.log.delete_block import encode_delete_content
 from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.order import age, in_time_order
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.timeline.order import age, in_time_order
 from lakehouse_engine.write.tasks.base_files import FileContext, attempt_at
 
 _MEGABYTE = 1024 * 1024

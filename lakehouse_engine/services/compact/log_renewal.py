@@ -8,10 +8,10 @@ from dataclasses import replace
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.services.compact.plan import LOG_COMPACTION, operation_of
 from lakehouse_engine.services.executor.scheduling import check_no_older_write, request
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.model.instant import Action, parse_instant_time
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import CompactionOptions
-from lakehouse_engine.timeline.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 

@@ -12,9 +12,9 @@ from lakehouse_engine.engine import local_runner, looking_runner
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.projection import match_name
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.order import age
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.storage.locations import identity_of
-from lakehouse_engine.timeline.order import age
 
 
 def spark_widens(plan: ScanPlan) -> bool:

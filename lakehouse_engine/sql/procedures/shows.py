@@ -11,12 +11,12 @@ import pyarrow as pa
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
+from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind
 from lakehouse_engine.sql.procedures.procedure import FILTER, LONG, PATH, TEXT, Rows, Values, procedure
 from lakehouse_engine.table_services import TableServices
-from lakehouse_engine.timeline.order import in_time_order, is_later
 from lakehouse_engine.view.history import history
 from lakehouse_engine.view.state_times import state_times
 from lakehouse_engine.view.table_state import TableState

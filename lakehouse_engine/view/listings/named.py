@@ -15,7 +15,7 @@ from lakehouse_engine.errors import FormatError, InstantNotFoundError
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.timeline.order import is_later
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles
 

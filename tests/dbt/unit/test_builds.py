@@ -6,7 +6,7 @@ import pytest
 
 from dbt.adapters.lakehouse.bridge.builds import _is_begun, _newest
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.timeline.order import Order
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.timeline.timeline import Timeline
 
 FIRST, SECOND = "20260101000000001", "20260101000000002"

@@ -9,8 +9,8 @@ from lakehouse_engine.commit.deletion import delete_files_after
 from lakehouse_engine.commit.leftovers.log_owners import LogOwners
 from lakehouse_engine.commit.restore.files import find_changes
 from lakehouse_engine.errors import ProtectedFileError
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.write.create import TableSpec, create_table
 
 FIRST, COMPACTION, TARGET = "20260101000000001", "20260101000000003", "20260101000000004"

@@ -11,9 +11,9 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import UnsettledInstantError
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import just_before
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.timeline.order import just_before
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])

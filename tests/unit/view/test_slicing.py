@@ -8,8 +8,8 @@ from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import FileGroup
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.timeline.order import Order
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.slicing import build_file_groups, is_replaced, replaced_groups, slice_as_of, whole_slices
 
@@ -195,3 +195,38 @@ def test_files_that_are_all_committed_make_one_slice_of_each_group() -> None:
     assert [log.name for log in group.log_files] == [".g_3.log.1_0-0-0", ".g_3.log.2_0-0-0", ".g_5.log.1_0-0-0"]
     assert (logs_only.base_instant, logs_only.base_file) == ("2", None)
     assert [log.base_instant for log in logs_only.log_files] == ["2", "4"]
+
+
+def by_completion(*instants: tuple[int, Action, int]) -> Timeline:
+    """Completed instants: requested, action, completed."""
+    return Timeline.of_states((Instant(at(asked), action, DONE, at(done)) for asked, action, done in instants), by_completion=True)
+
+
+def test_a_log_of_a_later_version_is_on_the_newest_base_file_requested_before_its_writer_completed() -> None:
+    # The delta commit 2 was at work when the compaction 3 was planned: its log is on top of what that made.
+    instants = by_completion((1, C, 2), (2, D, 5), (3, C, 8), (6, D, 7))
+    group = one([base(1), base(3), log(2, 1), log(6, 1)], instants)
+    assert [(piece.base_instant, [entry.base_instant for entry in piece.log_files]) for piece in group.slices] == [
+        (at(3), [at(2), at(6)]),
+        (at(1), []),
+    ]
+
+
+def test_logs_of_a_later_version_are_in_order_of_completion() -> None:
+    instants = by_completion((1, C, 2), (3, D, 9), (4, D, 5))
+    (piece,) = one([base(1), log(3, 1), log(4, 1)], instants).slices
+    assert [entry.base_instant for entry in piece.log_files] == [at(4), at(3)]
+
+
+def test_the_first_log_of_a_later_version_begins_a_slice_that_later_ones_are_of() -> None:
+    instants = by_completion((1, D, 2), (3, D, 4))
+    (piece,) = one([log(1, 1), log(3, 1)], instants).slices
+    assert (piece.base_instant, piece.base_file) == (at(1), None)
+    assert len(piece.log_files) == 2
+
+
+def test_as_of_a_moment_a_later_version_shows_what_was_completed_by_then() -> None:
+    instants = by_completion((1, C, 5), (2, C, 3))
+    group = one([base(1), base(2)], instants)
+    found = [slice_as_of(group, instants.pending_compactions, instants.order, at(moment)) for moment in (2, 4, 5)]
+    assert [None if piece is None else piece.base_instant for piece in found] == [None, at(2), at(2)]

@@ -24,7 +24,6 @@ from lakehouse_engine.format.timeline.plans_codec import decode_plan
 from lakehouse_engine.format.v8.commits import decode_commit_metadata
 from lakehouse_engine.format.v8.history import parse_history_file, read_history
 from lakehouse_engine.format.v8.layout import LayoutV2
-from lakehouse_engine.format.v8.log_names import log_order, new_log_file, slice_of_log, written_by
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import META_COLUMNS
@@ -66,9 +65,8 @@ def test_logs_are_named_by_the_delta_commit_that_wrote_them(name: str) -> None:
     logs = list(logs_of(name))
     assert logs
     for log, data in logs:
-        assert new_log_file(log.partition_path, log.file_id, written_by(log), log.write_token or "").name == log.name.removesuffix(".cdc")
-        assert {block.instant_time for block in read_blocks(data)} == {written_by(log)}
-        assert any(one.requested_time == written_by(log) for one in instants) or "archive" in name
+        assert {block.instant_time for block in read_blocks(data)} == {log.base_instant}
+        assert any(one.requested_time == log.base_instant for one in instants) or "archive" in name
 
 
 @needs_fixtures
@@ -133,22 +131,6 @@ def test_partial_blocks_have_some_columns_and_are_read_only_where_that_is_asked(
             decode_data_block(block)
 
 
-@needs_fixtures
-@pytest.mark.parametrize("name", _MERGED_ON_READ)
-def test_hudi_plans_compactions_of_the_same_slices_in_the_same_order(name: str) -> None:
-    completed, opened = completed_writes(name)
-    for operation in compactions(name):
-        logs = [parse_log_file("", log) for log in operation.delta_file_paths or ()]
-        assert logs == sorted(logs, key=lambda log: log_order(log, completed[written_by(log)]))
-        slices = sorted(opened[operation.partition_path or "", operation.file_id or ""])
-        assert {slice_of_log(completed[written_by(log)], slices) for log in logs} == {operation.base_instant_time}
-
-
-@needs_fixtures
-def test_the_tables_have_plans_with_several_logs() -> None:
-    assert sum(len(plan.delta_file_paths or ()) > 1 for name in _MERGED_ON_READ for plan in compactions(name)) >= 8
-
-
 def compactions(name: str) -> Iterator[HoodieCompactionOperation]:
     """Of the table, not of its metadata table."""
     for path, data in files_of(name).items():
@@ -175,31 +157,6 @@ def completed_writes(name: str) -> tuple[dict[str, str], dict[tuple[str, str], s
             if stat.path and is_base_file_name(stat.path.rpartition("/")[2]):
                 opened.setdefault((stat.partition_path or "", stat.file_id or ""), set()).add(instant.requested_time)
     return {instant.requested_time: instant.completed_at or "" for instant, _ in writes}, opened
-
-
-def test_versions_count_from_one_for_every_delta_commit_and_group() -> None:
-    first = new_log_file("p", "f", _TIME, "0-1-2")
-    assert first.name == f".f_{_TIME}.log.1_0-1-2"
-    assert new_log_file("p", "f", _TIME, "0-1-3", [first]).version == 2
-    assert new_log_file("p", "f", _LATER, "0-1-3", [first]).version == 1
-    assert new_log_file("p", "g", _TIME, "0-1-3", [first]).version == 1
-    assert new_log_file("q", "f", _TIME, "0-1-3", [first]).version == 1
-
-
-def test_logs_are_in_order_of_completion_not_of_request() -> None:
-    early, late = LogFile("", "f", _TIME, 1, "0-0-0"), LogFile("", "f", _LATER, 1, "0-0-0")
-    completed = {early.name: "20240101000009000", late.name: "20240101000005000"}
-    assert sorted([early, late], key=lambda log: log_order(log, completed[log.name])) == [late, early]
-    second, retried = LogFile("", "f", _TIME, 2, "0-0-0"), LogFile("", "f", _TIME, 1, "0-0-1")
-    assert sorted([second, retried, early], key=lambda log: log_order(log, _LATER)) == [early, retried, second]
-
-
-@pytest.mark.parametrize(
-    ("completed_at", "expected"),
-    [("05", None), ("10", "10"), ("15", "10"), ("20", "20"), ("99", "20")],
-)
-def test_a_log_is_in_the_last_slice_requested_before_it_completed(completed_at: str, expected: str | None) -> None:
-    assert slice_of_log(completed_at, ["10", "20"]) == expected
 
 
 def wrapper(name: str, kind: Any) -> dict[str, Any]:

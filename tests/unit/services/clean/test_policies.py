@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import NEVER, Order
 from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.services.clean.policies import KeepSince, KeepVersions, retention
-from lakehouse_engine.timeline.order import NEVER, Order
 from lakehouse_engine.timeline.timeline import Timeline
 
 TIMES = [f"202601010000{second:02d}000" for second in range(20)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine.model.instant import Action, Instant, InstantRange, State
-from lakehouse_engine.timeline.order import (
+from lakehouse_engine.model.order import (
     NEVER,
     Order,
     earliest,
