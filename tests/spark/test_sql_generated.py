@@ -15,8 +15,11 @@ from pyspark.sql import SparkSession
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import ChangedSinceReadError, ConstraintError, UnsupportedSqlError
 from lakehouse_engine.model.constraints import Generated
+from lakehouse_engine.spark.completing import completed
+from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import set_constraints
 from lakehouse_engine.write.operation import execute_write
+from lakehouse_engine.write.request import WriteRequest
 
 CREATE = (
     "create table s.t (id string, ts timestamp, n int, day date generated always as (cast(ts as date)) comment 'of ts',"
@@ -169,6 +172,20 @@ def test_frames_and_arrow_data_are_computed_and_compared_in_every_write(lakehous
     with pytest.raises(ConstraintError, match=r"'day' is GENERATED .* only Spark computes: open the table with a SparkSession"):
         put(HoodieTable.open(table.storage.root), arrow("q", FIRST, 1))
     assert stored(lakehouse) == before
+
+
+def test_inserts_leave_it_to_the_write_to_compute_it_once(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen(state: TableState, request: WriteRequest, spark: SparkSession | None) -> WriteRequest:
+        given.append(request.data.schema.names if request.data is not None else [])
+        return completed(state, request, spark)
+
+    made(lakehouse)
+    given: list[list[str]] = []
+    monkeypatch.setattr("lakehouse_engine.table.completed", seen)
+    lakehouse.sql(f"insert into s.t (id, ts, n) values ('a', {at(FIRST)}, 1)")
+    lakehouse.sql(f"insert overwrite s.t (id, ts, twice, day) values ('a', {at(FIRST)}, default, date '{FIRST}')")
+    assert given == [["id", "ts", "n"], ["id", "ts", "day"]]
+    assert stored(lakehouse) == [row("a", FIRST, None)]
 
 
 def test_rows_are_computed_again_where_others_change_how_before_the_lock(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:

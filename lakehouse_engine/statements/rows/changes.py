@@ -53,7 +53,7 @@ def _rows_of(run: Execution, statement: Insert, table: HoodieTable, schema: pa.S
     query, has_defaults = queried(run, statement, schema, defaults)
     left_out = left_to_default(statement, given_names(statement, schema), generated) if has_defaults else []
     rows = _shaped(query, statement, schema).drop(*left_out)
-    return completed(with_absent(rows, schema, defaults), generated, schema, table.config)
+    return with_absent(rows, schema, defaults)
 
 
 def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
@@ -107,7 +107,7 @@ def _replace_where(
 ) -> WriteResult:
     """Stored rows for which the condition is true go, the rows come; those too have to be such ones, or nothing is written."""
     gone = Delete(name, None, condition)
-    checked = _checked(run, rows, schema, name, condition)
+    checked = _checked(run, completed(rows, generated_of(table, schema), schema, table.config), schema, name, condition)
     return table.replace_rows(checked, replaced=_chosen(run, gone, PLACE), options=EVOLVE, expected=_expected(run, gone))
 
 
