@@ -254,7 +254,7 @@ class HoodieTable(TableServices):
             by_spark.input.prepare_inputs(request, self._storage, layered(self._options, options or {}))
         self._lock(options, dry_run=False)
         with told_as_raised():
-            result = written_before(self._storage, request)
+            result = None if request.write_id is None else written_before(self._storage, request)
             if result is None:
                 if generated_columns(self._state, request):
                     request = by_spark.completing.completed(self._state, request, self._spark)

@@ -51,9 +51,10 @@ def completed(state: TableState, request: WriteRequest, spark: SparkSession | No
     whole = request.operation is not WriteOperationType.UPSERT or request.replaced_rows is not None
     may_miss = whole and request.options.schema_evolution and not request.replace_schema
     _check_inputs(columns, request.data.schema, schema, may_miss=may_miss)
-    updates = with_ordering(state, request).update_columns
+    updates = request.update_columns
     if updates is not None:
-        updates = _updated(columns, updates, config.record_key_fields, ordering_columns(state, request))
+        named = with_ordering(state, request).update_columns or updates
+        updates = _updated(columns, named, config.record_key_fields, ordering_columns(state, request))
     return replace(request, data=_computed(request.data, columns, state, spark), update_columns=updates, generated=columns)
 
 

@@ -77,8 +77,6 @@ def _execute(storage: Storage, request: WriteRequest, runner: TaskRunner, known:
 
 def written_before(storage: Storage, request: WriteRequest) -> WriteResult | None:
     """What an earlier call with the same `write_id` wrote, None where there is none."""
-    if request.write_id is None:
-        return None
     with told_if_gone(storage):
         # Commits may be archived while they are asked, which nobody does under the lock.
         return at_one_moment(TableState.load(storage), lambda now: _written_in(now, request))

@@ -16,9 +16,11 @@ from lakehouse_engine.errors import ChangedSinceReadError, ConstraintError, Opti
 from lakehouse_engine.model.constraints import Constraints, Generated
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.spark.completing import completed
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import set_constraints
 from lakehouse_engine.write.batch.input import ArrowInput, RowKeying
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -122,6 +124,30 @@ def test_rows_that_enter_complete_are_written_without_spark_whatever_others_comm
     request = WriteRequest(WriteOperationType.UPSERT, query, WriteOptions.read({}), generated=GENERATED.generated)
     execute_write(table.storage, request, LocalRunner())
     assert (table.to_arrow().to_pylist(), query.times) == ([{"id": 1, "a": 4, "g": 5}], 1)
+
+
+@pytest.mark.parametrize(
+    ("ordering", "named", "updated"),
+    [
+        ((), None, None),
+        ((), ("a",), {"a", "g"}),
+        ((), ("b", "g"), {"b"}),
+        (("g",), ("b",), {"a", "b", "g"}),
+        (("a",), ("b",), {"a", "b", "g"}),
+    ],
+)
+def test_a_generated_column_is_updated_with_what_it_is_computed_of(
+    tmp_path: Path, ordering: tuple[str, ...], named: tuple[str, ...] | None, updated: set[str] | None
+) -> None:
+    schema, storage = SCHEMA.append(pa.field("b", pa.int64())), LocalStorage(str(tmp_path / "t"))
+    create_table(storage, TableSpec(name="t", schema=schema, record_key=["id"], ordering_fields=ordering, constraints=GENERATED))
+    rows = ArrowInput(schema.empty_table().drop_columns(["g"]))
+    given = WriteRequest(WriteOperationType.UPSERT, rows, WriteOptions.read({}), update_columns=named)
+    whole = completed(TableState.load(storage), given, None)
+    assert (None if whole.update_columns is None else {*whole.update_columns}) == updated
+    assert whole.generated == GENERATED.generated
+    assert whole.data is not None
+    assert whole.data.schema.names == ["id", "a", "b", "g"]
 
 
 def test_a_caller_cannot_say_that_rows_are_complete(tmp_path: Path) -> None:
