@@ -133,7 +133,7 @@ def strays_of_the_wrong_side(patch: Patch) -> None:
 
 
 def nothing_is_rolled_back(patch: Patch) -> None:
-    patch.setattr(locked, "roll_back_dead_writes", lambda state: state)
+    patch.setattr(locked, "roll_back_dead_writes", lambda state, lost: state)
 
 
 def leftovers_stay(patch: Patch) -> None:
