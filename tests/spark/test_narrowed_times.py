@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse_engine import Lakehouse
@@ -58,6 +58,7 @@ def diary(spark: SparkSession, written: str) -> Lakehouse:
 def settings(spark: SparkSession) -> Iterator[Any]:
     names = (
         "spark.sql.session.timeZone",
+        "spark.sql.timestampType",
         "spark.sql.ansi.enabled",
         "spark.sql.legacy.typeCoercion.datetimeToString.enabled",
         "spark.sql.legacy.timeParserPolicy",
@@ -72,21 +73,45 @@ def settings(spark: SparkSession) -> Iterator[Any]:
 def test_files_of_other_hours_are_not_given_to_spark(diary: Lakehouse, settings: Any) -> None:
     settings.set("spark.sql.session.timeZone", "UTC")
     begin, end = START + 2 * STEP, START + 3 * STEP
-    assert files_opened(diary.sql(f"select id from s.c where at >= '{begin}' and at < '{end}'")) == 1
-    assert files_opened(diary.sql(f"select id from s.c where at >= timestamp '{begin:%F %T}' and at < '{end:%F %T}'")) == 1
-    assert files_opened(diary.sql(f"select id from s.c where wall between '{begin:%F %T}' and '{begin:%F %T}'")) == 1
-    assert files_opened(diary.sql("select id from s.c where d = '2026-03-27'")) == 2
-    assert files_opened(diary.sql("select id from s.c where d >= '2026-03-27 00:00:00+00:00' and d < '2026-03-28 00:00:00+00:00'")) == 2
-    assert files_opened(diary.sql(f"select id from s.m where at in ('{begin}', '{START}')")) == 2
-    settings.set("spark.sql.session.timeZone", "Europe/Berlin")
-    assert files_opened(diary.sql(f"select id from s.c where at >= '{begin}' and at < '{end}'")) == 1
-    assert files_opened(diary.sql(f"select id from s.c where at >= '{START:%F %T}' and at < '{START:%F %T}'")) <= 4
+    assert files_opened(diary.sql(f"select id from s.c where at >= timestamp '{begin}' and at < timestamp '{end}'")) == 1
+    assert files_opened(diary.sql(f"select id from s.c where at between timestamp '{begin:%F %T}' and timestamp '{begin:%FT%T}Z'")) == 1
+    assert files_opened(diary.sql("select id from s.c where d = date '2026-03-27'")) == 2
+    assert files_opened(diary.sql("select id from s.c where d <> date '2026-03-28' and d < date '2026-03-29'")) == 3
+    assert files_opened(diary.sql(f"select id from s.m where at in (timestamp '{begin}', timestamp '{START}')")) == 2
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_LTZ", "TIMESTAMP_NTZ"])
+def test_a_moment_is_in_the_sessions_time_zone(kind: str, diary: Lakehouse, settings: Any) -> None:
+    settings.set("spark.sql.timestampType", kind)
+    settings.set("spark.sql.session.timeZone", "Europe/Paris")
+    third = START + 3 * STEP
+    # Two hours later there; and half past two is on no clock of that night, when it went on from two to three.
+    for text, expected in ((f"{third + timedelta(hours=2):%F %T}", 300), ("2026-03-29 02:30:00", 209)):
+        found = diary.sql(f"select id from s.c where at = timestamp '{text}'")
+        assert files_opened(found) == 1
+        assert [row[0] for row in found.collect()] == [expected]
+    settings.set("spark.sql.session.timeZone", "UTC")
+    assert files_opened(diary.sql(f"select id from s.c where at = timestamp '{third:%F %T}'")) == 1
+
+
+@pytest.mark.parametrize(
+    "condition", ["at >= '2029-01-01'", "at >= date '2029-01-01'", "d >= '2029-01-01'", "wall >= timestamp '2029-01-01'"]
+)
+def test_what_spark_would_have_to_coerce_rules_out_no_file(condition: str, diary: Lakehouse) -> None:
+    [row] = diary.sql(f"explain select id from s.c where {condition}").collect()
+    assert f"base files: {FILES} of {FILES}" in row[0]
+    assert "condition: none that is asked before Spark does" in row[0]
+
+
+def test_a_literal_that_is_no_moment_is_sparks_error(diary: Lakehouse) -> None:
+    with pytest.raises(ParseException):
+        diary.sql("select id from s.c where at >= timestamp '2026-02-30'")
 
 
 def test_what_a_write_replaces_is_looked_for_in_files_that_may_have_it(diary: Lakehouse, settings: Any) -> None:
     settings.set("spark.sql.session.timeZone", "UTC")
     begin, end = START + 4 * STEP, START + 5 * STEP
-    where = f"`at` >= '{begin}' and x.at < '{end}'"
+    where = f"`at` >= timestamp '{begin}' and x.at < timestamp '{end}'"
     rows = diary.reading().stored_rows(("s", "c"), where, "x")
     assert files_opened(rows) == 1
     assert_same_rows(rows.select("id").toArrow(), pa.table({"id": [400 + one for one in range(12)]}))
@@ -97,7 +122,7 @@ def literal(chance: random.Random) -> str:
     moment = START + chance.choice([0, 1, 2, 3, 5, 8]) * STEP + chance.choice([-60, -1, 0, 0, 0, 1, 90]) * timedelta(minutes=1)
     text = chance.choice(["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S+00:00"])
     found = f"'{moment.strftime(text)}'"
-    word = chance.choice(["", "timestamp ", "date "])
+    word = chance.choice(["", "timestamp ", "timestamp ", "date "])
     return found.replace("+00:00", chance.choice(["+00:00", "Z", "-11:00", "+14:00"])) if word != "date " else f"date '{moment:%Y-%m-%d}'"
 
 

@@ -19,6 +19,13 @@ Arguments = Sequence[Any] | Mapping[str, Any] | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def moment_of_literal(spark: SparkSession, text: str) -> int:
+    """Microseconds since 1970 of `timestamp <text>` in the session. Raises `PySparkException` for a text that is no moment."""
+    # With spark.sql.timestampType=TIMESTAMP_NTZ a literal without an offset is cast where it meets a column, as it is here.
+    [row] = spark.sql(f"select unix_micros(cast(timestamp {text} as timestamp))").collect()
+    return int(row[0])
+
+
 def computed_moment(spark: SparkSession, expression: str, args: Arguments, said: str) -> str | datetime:
     """A moment, or the text that the expression gives, which is read like a literal. A date begins in the session's time zone.
 

@@ -12,8 +12,10 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.information import information_relation
 from lakehouse_engine.catalog.names import RelationName
@@ -24,7 +26,7 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.read.skipping import without_ruled_out
 from lakehouse_engine.spark.frames.files import files_frame
 from lakehouse_engine.spark.frames.information import information_frame
-from lakehouse_engine.spark.frames.moments import Arguments, computed_moment
+from lakehouse_engine.spark.frames.moments import Arguments, computed_moment, moment_of_literal
 from lakehouse_engine.spark.frames.scan import scan, shared_scan
 from lakehouse_engine.spark.functions import SessionFunctions
 from lakehouse_engine.sql.binding.bind import AsOf, Bound, Pin
@@ -39,6 +41,9 @@ from lakehouse_engine.view.table_state import TableState
 
 _KEPT = 256
 """Temporary views kept at once. A DataFrame on Spark Connect resolves its names when it runs, so a view outlives its statement."""
+
+_MOMENTS: BoundedCache[int] = BoundedCache(1_000)
+"""Those of TIMESTAMP literals, by time zone and text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +230,7 @@ class Pins:
         """The plan of all rows in the files that have some that are needed, and the options that count for reading the table."""
         state = reads.state(name, current=query.kind != "incremental" and query.as_of is None)
         rows = self._rows(needs)
-        narrowing = None if rows is None else partial(expression_of, rows, zone=self._zone)
+        narrowing = None if rows is None else partial(expression_of, rows, moment=self._moment_of)
         planned = plan_query(state, query, self._options, paths=True, narrowing=narrowing)
         plan = without_ruled_out(planned)
         if reads.seen is not None:
@@ -237,10 +242,13 @@ class Pins:
         """Where a session tells upper from lower case, a name in a statement may be another column than the one that is looked at here."""
         return None if str(self._spark.conf.get("spark.sql.caseSensitive")).lower() == "true" else needs.rows
 
-    def _zone(self) -> str | None:
-        """The session's time zone; None where it compares days and moments with texts as texts."""
-        compares_texts = self._spark.conf.get("spark.sql.legacy.typeCoercion.datetimeToString.enabled", "false")
-        return None if str(compares_texts).lower() == "true" else str(self._spark.conf.get("spark.sql.session.timeZone"))
+    def _moment_of(self, text: str) -> int | None:
+        """Microseconds since 1970 of a TIMESTAMP literal in the session's time zone, which Spark computes."""
+        key = self._spark.conf.get("spark.sql.session.timeZone"), text
+        try:
+            return _MOMENTS.find(key, lambda: moment_of_literal(self._spark, text))
+        except PySparkException:
+            return None  # there is no such moment: Spark says so of the statement
 
     def keep(self, frame: DataFrame) -> str:
         """A temporary name for a DataFrame: the one that it has, where it is kept."""

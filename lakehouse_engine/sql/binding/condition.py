@@ -40,6 +40,10 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
+Literal = Callable[[Sequence[Token], pa.Field, str], pa.Scalar]
+"""Reads what a column is compared with, in a condition of that text. Raises `UnsupportedSqlError` for what is no literal of its type."""
+
+
 def row_condition(text: str, schema: pa.Schema) -> pc.Expression:
     """`schema` has the table's user columns. Raises `UnsupportedSqlError` naming the part that is not understood."""
     known = [*schema, *(pa.field(name, pa.string()) for name in META_COLUMNS)]
@@ -47,8 +51,12 @@ def row_condition(text: str, schema: pa.Schema) -> pc.Expression:
     return reduce(operator.and_, [conjunct(part, columns, text) for part in parts(significant(text), "AND")])
 
 
-def conjunct(tokens: Sequence[Token], columns: Mapping[str, pa.Field], text: str) -> pc.Expression:
-    """One comparison, of a column of `columns` (by lower-case names). Raises as `row_condition`."""
+def conjunct(tokens: Sequence[Token], columns: Mapping[str, pa.Field], text: str, literal: Literal | None = None) -> pc.Expression:
+    """One comparison, of a column of `columns` (by lower-case names). `literal`: how literals are read, where it is not as here.
+
+    Raises as `row_condition`.
+    """
+    literal = literal or _literal
     if len(tokens) < 3 or not tokens[0].is_name:
         raise _refused(tokens, text, "a condition is a column, an operator and a literal, and AND joins several")
     column = columns.get(name_value(tokens[0]).lower())
@@ -58,17 +66,18 @@ def conjunct(tokens: Sequence[Token], columns: Mapping[str, pa.Field], text: str
     if words in (["IS", "NULL"], ["IS", "NOT", "NULL"]):
         return field.is_null() if len(words) == 2 else field.is_valid()
     if words[0] in _COMPARISONS:
-        return _COMPARISONS[words[0]](field, _literal(rest, column, text))
+        return _COMPARISONS[words[0]](field, literal(rest, column, text))
     if words[0] == "IN" or words[:2] == ["NOT", "IN"]:
-        found = field.isin(pa.array(_list(tokens[2:] if words[0] == "IN" else tokens[3:], column, text)))
+        listed = _list(tokens[2:] if words[0] == "IN" else tokens[3:], text)
+        found = field.isin(pa.array([literal(one, column, text) for one in listed]))
         return found if words[0] == "IN" else field.is_valid() & ~found
     raise _refused(tokens, text, "operators are =, !=, <, <=, >, >=, [NOT] IN (...), IS [NOT] NULL")
 
 
-def _list(tokens: Sequence[Token], column: pa.Field, text: str) -> list[pa.Scalar]:
+def _list(tokens: Sequence[Token], text: str) -> list[list[Token]]:
     if len(tokens) < 3 or tokens[0].keyword != "(" or tokens[-1].keyword != ")":
         raise _refused(tokens, text, "IN takes literals in parentheses")
-    return [_literal(part, column, text) for part in parts(tokens[1:-1], ",")]
+    return parts(tokens[1:-1], ",")
 
 
 def _literal(tokens: Sequence[Token], column: pa.Field, text: str) -> pa.Scalar:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import date
 from itertools import product
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pat
 
 from lakehouse_engine.errors import PartitionValueError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.read.pruning import path_rules
+from lakehouse_engine.sql.binding.literals import typed_literal
 from lakehouse_engine.sql.grammar.brackets import parts
-from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, is_plain_string, name_value, significant, string_value, words
+from lakehouse_engine.sql.grammar.lexer import Token, name_value, significant, words
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.partitions import partition_paths_of
 
 _MOST = 1000
 """Partitions above which the whole table counts as read."""
 _OTHERWISE = words("OR BETWEEN CASE NOT ! | ||")
-_WHOLE = re.compile(r"[0-9]{1,18}")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def partitions_read(condition: str | None, table: str, state: TableState, *, qualified: bool = False) -> frozenset[str] | None:
@@ -83,26 +81,9 @@ def _literals(tokens: list[Token]) -> list[list[Token]] | None:
     return parts(tokens[2:-1], ",")
 
 
-def _value(tokens: list[Token], kind: pa.DataType) -> Any:
+def _value(tokens: Sequence[Token], kind: pa.DataType) -> Any:
     """The literal's value where it is of the column's type, so that equal in SQL means the same path; else None."""
-    if len(tokens) == 2 and tokens[0].keyword == "DATE" and pa.types.is_date(kind):
-        tokens = tokens[1:]
-    if len(tokens) != 1:
-        return None
-    token = tokens[0]
-    if token.kind is TokenKind.STRING and not is_plain_string(token):
-        return None
-    if token.kind is TokenKind.STRING and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return string_value(token) or None
-    if token.kind is TokenKind.STRING and pa.types.is_date(kind) and _DAY.fullmatch(string_value(token)):
-        return _day(string_value(token))
-    if token.kind is TokenKind.NUMBER and pa.types.is_integer(kind) and _WHOLE.fullmatch(token.text):
-        return int(token.text)
-    return None
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
+    is_path = pat.is_string(kind) or pat.is_date(kind) or pat.is_integer(kind)
+    found = typed_literal(tokens, kind) if is_path else None
+    # An empty text has the path of null.
+    return None if found is None or found.as_py() == "" else found.as_py()

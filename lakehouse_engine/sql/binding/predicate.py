@@ -7,20 +7,18 @@ None here. It holds of no row in which its columns are null because a join found
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.binding.condition import conjunct
-from lakehouse_engine.sql.binding.times import compared_time, has_text, or_of_another_calendar
+from lakehouse_engine.sql.binding.literals import Moment, has_literals, no_moment, typed_literal
 from lakehouse_engine.sql.grammar.brackets import depths
-from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, Token, TokenKind, is_plain_string, name_value, quote_name, words
+from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, Token, TokenKind, name_value, quote_name, words
 
 _UNCERTAIN = words("CASE |> | ||")
 """What could bind the words around it in another way."""
@@ -28,7 +26,6 @@ _UNCERTAIN = words("CASE |> | ||")
 _OPERATORS = words("= == != <> < <= > >= IN NOT IS BETWEEN")
 _PLAIN_WORDS = _OPERATORS | words("NULL AND DATE TIMESTAMP TRUE FALSE ( ) , -")
 _LITERALS = (TokenKind.STRING, TokenKind.NUMBER)
-_DAY = re.compile(r"'\d{4}-\d{2}-\d{2}'", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,6 @@ class Either:
 
 
 Predicate = Comparison | All | Either
-Zone = Callable[[], str | None]
-"""What tells the session's time zone, None where it is not known, or days and moments are compared with texts as such."""
 
 
 def both(*parts: Predicate | None) -> Predicate | None:
@@ -109,55 +104,39 @@ def mapped(predicate: Predicate | None, column_of: Callable[[str], str | None], 
 
 
 def expression_of(
-    predicate: Predicate | None, schema: pa.Schema, fields: Sequence[str] | None = None, zone: Zone = lambda: None
+    predicate: Predicate | None, schema: pa.Schema, fields: Sequence[str] | None = None, moment: Moment = no_moment
 ) -> pc.Expression | None:
     """An expression that is true of every row that the predicate is true of, over columns of a schema, or those of `fields` alone; None
-    where that may be any row. Literals count where they mean the same to Spark, whatever its settings, as they do here; those of days
-    and moments as far as the session's time `zone` tells, which is asked for them alone (`times.compared_time`).
+    where that may be any row. Comparisons count whose literals are of the column's own type (`literals.typed_literal`).
     """
     chosen = None if fields is None else {name.lower() for name in fields}
-    columns = {one.name.lower(): one for one in schema if _is_plain(one.type) and (chosen is None or one.name.lower() in chosen)}
-    return _expression(predicate, columns, zone)
+    columns = {one.name.lower(): one for one in schema if has_literals(one.type) and (chosen is None or one.name.lower() in chosen)}
+    return _expression(predicate, columns, moment)
 
 
-def _expression(predicate: Predicate | None, columns: Mapping[str, pa.Field], zone: Zone) -> pc.Expression | None:
+def _expression(predicate: Predicate | None, columns: Mapping[str, pa.Field], moment: Moment) -> pc.Expression | None:
     if predicate is None:
         return None
     if isinstance(predicate, Comparison):
-        return _compared(predicate, columns, zone)
-    parts = [_expression(part, columns, zone) for part in predicate.parts]
+        return _compared(predicate, columns, moment)
+    parts = [_expression(part, columns, moment) for part in predicate.parts]
     known = [part for part in parts if part is not None]
     if isinstance(predicate, All):
         return reduce(operator.and_, known) if known else None
     return reduce(operator.or_, known) if len(known) == len(parts) else None
 
 
-def _compared(one: Comparison, columns: Mapping[str, pa.Field], zone: Zone) -> pc.Expression | None:
-    column = columns.get(one.column)
-    if column is None:
-        return None
-    if one.rest[0].keyword == "IS" or not (pat.is_date(column.type) or pat.is_timestamp(column.type)):
-        return _as_its_type(one, column, columns)
-    is_day, has_texts = pat.is_date(column.type) and _is_plain_of(one, column), has_text(one.rest)
-    here = zone() if has_texts or not is_day else None
-    if has_texts and here is None:
-        return None
-    if is_day:
-        found = _as_its_type(one, column, columns)
-    else:
-        told = [compared_time(column, part[1:], here) for part in _plain_parts(one)]
-        known = [part for part in told if part is not None]
-        found = reduce(operator.and_, known) if len(known) == len(told) else None
-    return None if found is None else or_of_another_calendar(found, column, one.rest)
+def _compared(one: Comparison, columns: Mapping[str, pa.Field], moment: Moment) -> pc.Expression | None:
+    def literal(tokens: Sequence[Token], column: pa.Field, text: str) -> pa.Scalar:
+        value = typed_literal(tokens, column.type, moment)
+        if value is None:
+            raise UnsupportedSqlError(f"{text}: not a literal of the type {column.type}")
+        return value
 
-
-def _as_its_type(one: Comparison, column: pa.Field, columns: Mapping[str, pa.Field]) -> pc.Expression | None:
-    if not _is_plain_of(one, column):
-        return None
     try:
-        return reduce(operator.and_, [conjunct(part, columns, str(one)) for part in _plain_parts(one)])
+        return reduce(operator.and_, [conjunct(part, columns, str(one), literal) for part in _plain_parts(one)])
     except UnsupportedSqlError:
-        return None  # not a comparison with literals of the column's type: it rules out nothing
+        return None
 
 
 def _plain_parts(one: Comparison) -> list[list[Token]]:
@@ -171,21 +150,6 @@ def _plain_parts(one: Comparison) -> list[list[Token]]:
 
 def _symbol(text: str) -> Token:
     return Token(TokenKind.SYMBOL, text, 0, 0)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    return bool(pat.is_string(kind) or pat.is_integer(kind) or pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_boolean(kind))
-
-
-def _is_plain_of(one: Comparison, column: pa.Field) -> bool:
-    return all(_means_one_thing(token, column.type) for token in one.rest)
-
-
-def _means_one_thing(token: Token, kind: pa.DataType) -> bool:
-    """Whether a token is no text, or one that is the same whatever the session's settings (escapes, double quotes, forms of dates)."""
-    if token.kind is not TokenKind.STRING:
-        return True
-    return is_plain_string(token) and (not pat.is_date(kind) or _DAY.fullmatch(token.text) is not None)
 
 
 def _comparison(tokens: Sequence[Token], table: str, qualified: bool) -> Comparison | None:

@@ -47,3 +47,19 @@ def test_values_that_no_row_has_are_asked_for_as_any_other(condition: str) -> No
     schema = pa.schema([("id", pa.int64()), ("day", pa.string()), ("n", pa.int32())])
     create_table(storage, TableSpec("t", schema, ["id"], [], [condition.split()[0]], "cow"))
     assert partitions_read(condition, "t", TableState.load(storage)) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("d = date '2026-01-02' and n = -1", {"d=2026-01-02/n=-1"}),
+        ("d = '2026-01-02' and n = 1", None),
+        ("d in (date '2026-01-02') and n = '1'", None),
+    ],
+)
+def test_a_value_is_a_literal_of_the_columns_own_type(condition: str, found: set[str] | None) -> None:
+    storage = MemoryStorage()
+    schema = pa.schema([("id", pa.int64()), ("d", pa.date32()), ("n", pa.int32())])
+    properties = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    create_table(storage, TableSpec("t", schema, ["id"], [], ["d", "n"], "cow", properties=properties))
+    assert partitions_read(condition, "t", TableState.load(storage)) == found
