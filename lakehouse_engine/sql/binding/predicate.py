@@ -52,10 +52,12 @@ class Either:
     parts: tuple[Predicate, ...]
 
     def __str__(self) -> str:
-        return " or ".join(map(str, self.parts))
+        return " or ".join(map(str, self.parts)) or "false"
 
 
 Predicate = Comparison | All | Either
+NOTHING = Either(())
+"""True of no row: what is asked for columns alone, as dbt does, has `where false`."""
 
 
 def both(*parts: Predicate | None) -> Predicate | None:
@@ -85,6 +87,8 @@ def predicate_of(tokens: Sequence[Token], table: str, *, qualified: bool) -> Pre
     parts = _split(tokens, "AND")
     if len(parts) > 1:
         return both(*(predicate_of(part, table, qualified=qualified) for part in parts))
+    if [token.keyword for token in tokens] == ["FALSE"]:
+        return NOTHING
     if _is_group(tokens):
         return None if tokens[1].keyword in QUERY_WORDS else predicate_of(tokens[1:-1], table, qualified=qualified)
     return _comparison(tokens, table, qualified)
@@ -94,8 +98,8 @@ def mapped(predicate: Predicate | None, column_of: Callable[[str], str | None], 
     """The predicate over other columns; what is about a column that `column_of` has no other for says nothing, and `IS NULL` only
     with `nulls`.
     """
-    if predicate is None:
-        return None
+    if predicate is None or predicate == NOTHING:
+        return predicate
     if isinstance(predicate, Comparison):
         column = column_of(predicate.column)
         return None if column is None or (not nulls and _is_null(predicate.rest)) else Comparison(column.lower(), predicate.rest)
@@ -117,6 +121,8 @@ def expression_of(
 def _expression(predicate: Predicate | None, columns: Mapping[str, pa.Field], moment: Moment) -> pc.Expression | None:
     if predicate is None:
         return None
+    if predicate == NOTHING:
+        return pc.scalar(False)
     if isinstance(predicate, Comparison):
         return _compared(predicate, columns, moment)
     parts = [_expression(part, columns, moment) for part in predicate.parts]

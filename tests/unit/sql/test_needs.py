@@ -101,6 +101,9 @@ def rows_of(text: str, name: str = "t") -> str | None:
         ("select 1 from s.t where (day = 'a' or day = 'b') and (n = 1)", "(`day` = 'a' or `day` = 'b') and `n` = 1"),
         ("select 1 from s.t where day between 'a' and 'b' and n = 2", "`day` between 'a' and 'b' and `n` = 2"),
         ("explain select id from s.t where day = 'a'", "`day` = 'a'"),
+        ("select * from s.t where false limit 0", "false"),
+        ("select id from (select id as n from s.t) where false", "false"),
+        ("select id from s.t where false or day = 'a'", "false or `day` = 'a'"),
         ("select id from s.t where day = 'a' union all select n from s.t where day = 'b'", "`day` = 'a' or `day` = 'b'"),
     ],
 )
@@ -253,6 +256,18 @@ def test_a_moment_that_is_not_known_or_that_the_columns_unit_does_not_hold_rules
     for unit in ("at", "ms"):
         rows = rows_where(f"{unit} < timestamp '2026-01-02 00:00:00'", "t")
         assert (expression_of(rows, SCHEMA, moment=lambda _: 1_767_225_600_000_001) is None) == (unit == "ms")
+
+
+def test_no_row_is_needed_where_none_is_asked_for() -> None:
+    found = expression_of(rows_where("false", "t"), SCHEMA)
+    assert found is not None
+    rows = pa.table({"id": [1]})
+    assert rows.filter(found).num_rows == 0
+    for text in ("day = 'a' and false", "false or n = 3", "(false)"):
+        assert expression_of(rows_where(text, "t"), SCHEMA) is not None
+    assert expression_of(rows_where("false or f(n)", "t"), SCHEMA) is None
+    assert expression_of(rows_where("false = true", "t"), SCHEMA) is None
+    assert expression_of(rows_where("not false", "t"), SCHEMA) is None
 
 
 def test_rows_that_a_join_must_not_find_are_needed() -> None:
