@@ -101,6 +101,7 @@ class LakehouseAdapter(WarehouseAdapter):
         if moved:
             logger.warning(moved)
         self.Relation = relation_class(surroundings_of(config))
+        self.Relation.types_of = staticmethod(self._types_of)  # relations of two classes would not be equal
         check_threads(getattr(config, "threads", None))
         ask_adapter_first(config)
         ask_databricks_last()

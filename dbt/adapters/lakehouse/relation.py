@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from dbt.adapters.lakehouse.bridge.files import files_of_source
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.names import CATALOG, source_label
+from dbt.adapters.lakehouse.reading.event_time import TIMES, bounds
 from dbt.adapters.lakehouse.surroundings import Surroundings, surroundings_of
 
 _AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`")
@@ -38,6 +39,8 @@ class LakehouseRelation(SparkRelation):
     files: str | None = None
     wrong: str | None = None
     around: ClassVar[Surroundings] = Surroundings()
+    types_of: ClassVar[Callable[[LakehouseRelation], Mapping[str, str]]] = staticmethod(lambda _: {})
+    """Spark types of a relation's columns by lower-case names, as the adapter that made it knows them; none without one."""
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
@@ -121,12 +124,9 @@ class LakehouseRelation(SparkRelation):
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
         field = event_time_filter.field_name
-        bounds: list[str] = []
-        if event_time_filter.start:
-            bounds.append(f"{field} >= '{_instant(event_time_filter.start)}'")
-        if event_time_filter.end:
-            bounds.append(f"{field} < '{_instant(event_time_filter.end)}'")
-        return " and ".join([*bounds, self._event_time_is_a_time(field)])
+        kind = self.types_of(self).get(field.strip("`").lower())
+        found = bounds(field, kind, event_time_filter.start, event_time_filter.end)
+        return " and ".join(found if kind in TIMES else [*found, self._event_time_is_a_time(field)])
 
     def _event_time_is_a_time(self, field: str) -> str:
         """True, which Spark knows before it plans the query. Of text it ends the query: '2024-01-02' sorts before that day's beginning, and
@@ -149,13 +149,7 @@ class LakehouseRelation(SparkRelation):
         return not self.schema or not self.include_policy.schema
 
 
-def _instant(value: Any) -> str:
-    """A datetime as text, with its offset so that the session's time zone does not matter. Text, and no timestamp: of a column of dates
-    Spark makes a date of it, and would make of the dates a timestamp of the session's zone."""
-    return value.isoformat(sep=" ") if hasattr(value, "isoformat") else str(value)
-
-
 @cache
 def relation_class(around: Surroundings) -> type[LakehouseRelation]:
-    """The class of an adapter's relations: dbt and packages make some of them without the adapter's config."""
+    """The class of relations in these surroundings: dbt and packages make some of them without the adapter's config."""
     return type(LakehouseRelation.__name__, (LakehouseRelation,), {"around": around})

@@ -23,9 +23,11 @@ from dbt.adapters.lakehouse.bridge import builds
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.column import LakehouseColumn
+from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.connections import LakehouseConnectionManager
 from dbt.adapters.lakehouse.reading import travel
 from dbt.adapters.lakehouse.reading.catalog import CatalogEntry, catalog_table
+from dbt.adapters.lakehouse.reading.event_time import bounds
 from dbt.adapters.lakehouse.reading.introspection import Introspection
 from dbt.adapters.lakehouse.relation import LakehouseRelation
 from dbt.adapters.lakehouse.work.held import held_tables
@@ -168,6 +170,19 @@ class WarehouseAdapter(SparkAdapter):
             LakehouseColumn(column=name, dtype=kind, table_schema=relation.schema, table_name=relation.identifier, column_index=position)
             for position, (name, kind) in enumerate(columns)
         ]
+
+    def _types_of(self, relation: LakehouseRelation) -> dict[str, str]:
+        """Spark types by lower-case names, of what is stored: a relation that is not there, or of a session, has none here."""
+        if relation.is_temporary:
+            return {}
+        whole = relation.replace(event_time_filter=None, limit=None)  # who asks renders the filter
+        return {one.column.lower(): one.dtype for one in self.get_columns_in_relation(whole)}
+
+    @available.parse_none
+    def batch_range(self, stored: LakehouseRelation | None, event_time: str, start: Any, end: Any) -> str | None:
+        """The condition of a batch's time range on the column of a stored table, or of rows that are not stored (None)."""
+        kind = None if stored is None else self._types_of(stored).get(event_time.lower())
+        return " and ".join(bounds(quoted(event_time), kind, start, end)) or None
 
     @available.parse_none
     def drop_relation(self, relation: LakehouseRelation) -> None:

@@ -17,6 +17,8 @@ from dbt.tests.adapter.incremental.test_incremental_on_schema_change import Base
 from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrementalPredicates
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
+from lakehouse_engine.spark.frames import pins
+
 
 class TestIncrementalUniqueKey(unique_id.BaseIncrementalUniqueKey):
     """With one row a state: the suite's models with the key `state` start with two rows of one, of which a table here keeps the latest."""
@@ -258,6 +260,39 @@ class TestMicrobatchesOfDates:
         assert self.rows(project) == [(0, "2024-01-01", "1"), (1, "2024-01-02", "1"), (2, "2024-01-03", "1")]
         run_dbt(["run", "--vars", "{run: 2}", "--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03"])
         assert self.rows(project) == [(0, "2024-01-01", "1"), (1, "2024-01-02", "2"), (2, "2024-01-03", "1")]
+
+
+class TestFilesOfABatch:
+    """A batch reads the files of its range: of what the model reads, also through a view, and of its own table."""
+
+    DAYS: ClassVar = {"dates": "date_add(date'2024-01-01', cast(id as int))", "times": "timestamp'2024-01-01' + make_dt_interval(id)"}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        config = "materialized='incremental', incremental_strategy='microbatch', event_time='At', batch_size='day', begin='2024-01-01'"
+        found = {}
+        for name, at in self.DAYS.items():
+            up = "{{ config(materialized='table', partition_by='id') }} select id, " + at + " as At from range(4)"
+            found[f"up_{name}.sql"] = up
+            found[f"view_{name}.sql"] = "{{ config(materialized='view', event_time='`at`') }} select * from {{ ref('up_" + name + "') }}"
+            found[f"{name}.sql"] = "{{ config(" + config + ", partition_by='id') }} select * from {{ ref('view_" + name + "') }}"
+        return found
+
+    @pytest.mark.parametrize("name", ["dates", "times"])
+    def test_others_are_not_given_to_spark(self, project, name, monkeypatch):
+        run_dbt(["run", "--select", f"+{name}", "--event-time-start", "2024-01-01", "--event-time-end", "2024-01-05"])
+        files, folders, original = set(), set(), pins.without_ruled_out
+
+        def counted(plan):
+            kept = original(plan)
+            files.add((len(plan.files), len(kept.files)))
+            folders.add(plan.storage.root.rpartition("/")[2])
+            return kept
+
+        monkeypatch.setattr(pins, "without_ruled_out", counted)
+        run_dbt(["run", "--select", name, "--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03"])
+        assert files == {(4, 1), (0, 0)}, "none for the types of the view's columns"
+        assert folders == {f"up_{name}", name}
 
 
 UNFITTING = {

@@ -41,7 +41,7 @@ class Introspection:
     def _analysed(self, relation: LakehouseRelation) -> Columns:
         try:
             with self.connections.exception_handler(str(relation)):
-                frame = self.connections.session().run(f"select * from {_reference(relation)}")
+                frame = self.connections.session().run(f"select * from {_reference(relation)} where false")
         except DbtDatabaseError as error:
             if any(text in error.msg for text in _ABSENT):
                 return []

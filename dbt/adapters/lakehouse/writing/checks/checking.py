@@ -14,11 +14,10 @@ from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import resolve
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
 from dbt.adapters.lakehouse.names import same_names
+from dbt.adapters.lakehouse.reading.event_time import TIMES
 from dbt.adapters.lakehouse.reading.queries import outside_condition, outside_predicates
 from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique, violation_query
 from dbt.adapters.lakehouse.writing.checks.uniqueness import collisions
-
-_TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def check_rows(warehouse: Warehouse, name: str, checks: Sequence[Check], source: str) -> None:
@@ -49,7 +48,7 @@ def check_batch(config: ModelConfig, types: Mapping[str, str]) -> None:
     if config.strategy != "microbatch" or config.event_time is None:
         return
     [name] = resolve([config.event_time], list(types), "event_time", config.name)
-    if types[name] not in _TIMES:
+    if types[name] not in TIMES:
         raise DbtDatabaseError(
             f"{config.name}: event_time '{name}' is of type {types[name]}, and batches are ranges of time: cast it to timestamp or date"
         )
