@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -115,10 +115,6 @@ class Abilities(ABC):
         """How many files Spark found for a frame that is a scan of files and nothing else."""
         return len(frame.inputFiles())
 
-    def numbers_rows(self, column: str) -> bool:
-        """Whether Spark's own Parquet reader, in threads of this process's JVM, numbers rows in a column of that name, of long integers."""
-        return False
-
     @abstractmethod
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
         """The rows of a statement, in a frame that can be joined with those of others that read the same views."""
@@ -142,7 +138,6 @@ class _Classic(Abilities):
     looks_here = True
 
     _local: ClassVar[WeakKeyDictionary[SparkSession, bool]] = WeakKeyDictionary()
-    _numbering: ClassVar[WeakKeyDictionary[SparkSession, dict[str, bool]]] = WeakKeyDictionary()
 
     @property
     def application(self) -> str:
@@ -208,21 +203,6 @@ class _Classic(Abilities):
         except Py4JError as error:
             logger.info("how many files Spark found is asked by their names: %s", error)
             return super().listed(frame)
-
-    def numbers_rows(self, column: str) -> bool:
-        kept = self._numbering.setdefault(self._spark, {})
-        if column not in kept:
-            kept[column] = self.is_local and self._numbers_rows(column)
-        return kept[column]
-
-    def _numbers_rows(self, column: str) -> bool:
-        sql = cast(Any, self._spark)._jvm.org.apache.spark.sql
-        try:
-            schema = sql.types.StructType().add(column, sql.types.DataTypes.LongType)
-            return int(sql.execution.datasources.parquet.ParquetRowIndexUtil.findRowIndexColumnIndexInSchema(schema)) == 0
-        except (Py4JError, TypeError) as error:
-            logger.info("rows are numbered by what Spark tells of files, for it has no %s: %s", column, error)
-            return False
 
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
         # Names stay in the JVM: each would be a call of its own.

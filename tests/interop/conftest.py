@@ -11,10 +11,9 @@ from tests.interop.client import HudiJudge
 from tests.interop.judging import VERSIONS, judging
 from tests.support.copying import copied
 from tests.support.merging import merging
-from tests.support.numbering import numbering
 from tests.support.routes import route
 
-__all__ = ["copied", "merging", "numbering", "route"]
+__all__ = ["copied", "merging", "route"]
 
 HERE = Path(__file__).parent
 

@@ -13,10 +13,9 @@ from tests.support import connect_server
 from tests.support.connect_server import ConnectServer
 from tests.support.copying import copied
 from tests.support.merging import merged, merging, unmerged
-from tests.support.numbering import by_number, by_position, numbering
 from tests.support.routes import route
 
-__all__ = ["by_number", "by_position", "copied", "merged", "merging", "numbering", "route", "unmerged"]
+__all__ = ["copied", "merged", "merging", "route", "unmerged"]
 
 SESSION_CONF = {"spark.sql.session.timeZone": "UTC"}
 CONF = {

@@ -185,7 +185,7 @@ def test_files_of_one_name_are_told_apart() -> None:
         replaced_of([first, second])
 
 
-@pytest.mark.usefixtures("unmerged", "by_position")
+@pytest.mark.usefixtures("unmerged")
 def test_rows_are_right_where_files_are_told_apart(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(tmp_path / "t", partitioned=True)
     table.bulk_insert(rows(list(range(100)), 1))

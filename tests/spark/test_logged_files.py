@@ -86,7 +86,6 @@ def test_blocks_are_written_once_and_rows_are_right(table: HoodieTable) -> None:
     assert len(written()) - before == 2 * slices
 
 
-@pytest.mark.usefixtures("by_position")
 def test_one_scan_reads_base_files_and_blocks_where_paths_tell_nothing(table: HoodieTable) -> None:
     told = table.to_arrow(meta_columns=True)["_hoodie_partition_path"][0].as_py()
     plan = table.dataframe()._jdf.queryExecution().executedPlan().toString()
@@ -175,7 +174,6 @@ def test_files_are_used_when_there_is_no_room_for_more(table: HoodieTable, spark
     assert len(written()) == before
 
 
-@pytest.mark.usefixtures("by_position")
 def test_what_was_sent_is_not_sent_again_for_other_columns(
     table: HoodieTable, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

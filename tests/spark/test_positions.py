@@ -232,7 +232,6 @@ def test_both_kinds_of_keys_find_their_rows(
     assert_spark_reads_as_arrow(table, spark)
 
 
-@pytest.mark.usefixtures("by_position")
 @pytest.mark.parametrize(
     ("listed", "count", "told"), [({"base_bytes": 7}, 100, "another size"), ({"base_rows": 65_536}, 70_000, "more rows")]
 )

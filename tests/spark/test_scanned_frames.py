@@ -138,7 +138,7 @@ def test_a_session_that_was_tidied_up_goes_on(table: HoodieTable, lakehouse: Lak
             spark.catalog.dropTempView(view)
 
 
-@pytest.mark.usefixtures("unmerged", "by_position")
+@pytest.mark.usefixtures("unmerged")
 def test_frames_weigh_what_they_hold_of_logs(lakehouse: Lakehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh, effects = ComposedFrames(limit=100_000), EffectCache(limit=1)  # each reading decodes the logs anew
     monkeypatch.setattr(composed, "COMPOSED", fresh)

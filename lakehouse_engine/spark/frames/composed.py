@@ -22,7 +22,6 @@ from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, T
 from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_partitions
 from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
 from lakehouse_engine.spark.frames.logged.merged_files import MergedFile, merged_files
-from lakehouse_engine.spark.frames.replaced.numbered import numbered
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, scanned_links, stored_schema
 from lakehouse_engine.spark.frames.sent import SENT
@@ -208,15 +207,6 @@ def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -
 
 def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
     """The rows that stay of base files that have lost some, and those that count of files of logs."""
-    if parts.thinned or parts.logged:
-        found = numbered(spark, plan, parts.thinned, known, parts.logged, parts.replacing)
-        if found is None:
-            yield from _by_position(spark, plan, parts, known)
-        else:
-            yield _Piece(found.frame, found.sent, found.links)
-
-
-def _by_position(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
     folders = [logged.folder for logged in parts.logged]
     for group, files in enumerate(parts.thinned_files()):
         paths = {file.path for file in files}

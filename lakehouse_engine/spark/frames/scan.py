@@ -22,7 +22,7 @@ from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.frames.composed import Composed, checked_here, composed, left_out, united
 from lakehouse_engine.spark.frames.decoding import decoded
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
-from lakehouse_engine.spark.frames.replaced.numbered import ROW_NUMBERS
+from lakehouse_engine.spark.frames.replaced.positions import ROW_NUMBERS
 from lakehouse_engine.spark.frames.scanned import checked, in_range, scanned
 from lakehouse_engine.spark.frames.widened import spark_widens
 from lakehouse_engine.spark.schema import to_spark_schema, without_rows

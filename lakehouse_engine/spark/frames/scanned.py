@@ -15,7 +15,6 @@ import pyarrow.types as pat
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
-from pyspark.sql.types import StructField, StructType
 
 from lakehouse_engine.errors import UnsupportedSessionError
 from lakehouse_engine.files.base_file import missing_file
@@ -88,15 +87,15 @@ def scanned(
 
 
 def scanned_links(
-    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], linked: LinkedFiles, more: Sequence[StructField] = ()
+    spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], linked: LinkedFiles
 ) -> DataFrame:
-    """All rows of linked files, with all columns that are stored, and `more` that Spark knows; base files among them are of `files`.
+    """All rows of linked files, with all columns that are stored; base files among them are of `files`.
 
     Raises `MissingFileError` for a file that is not there any more, and `UnsupportedSessionError` where Spark finds others than those.
     """
 
     def made() -> DataFrame:
-        frame = _listed(spark, plan, files, [spark_path(linked.folder)], LocalStorage(str(linked.folder)).uri(), more)
+        frame = _listed(spark, plan, files, [spark_path(linked.folder)], LocalStorage(str(linked.folder)).uri())
         # Spark passes over a link to nothing when it lists a folder, and the rows of that file would be missing.
         gone = linked.leads_nowhere()
         if gone is not None:
@@ -146,14 +145,13 @@ def _listed(
     files: Sequence[BaseFile],
     uris: Sequence[str],
     base: str | None,
-    more: Sequence[StructField] = (),
 ) -> DataFrame:
     """`base`: below which directories' names tell, where they do: Spark takes the partition columns from these, opens what a query needs of
     them, and has them last.
     """
     ensure_server(spark, plan.storage)
     try:
-        return _read(spark, plan, uris, _AS_THEY_ARE if base is None else {"basePath": base}, more)
+        return _read(spark, plan, uris, _AS_THEY_ARE if base is None else {"basePath": base})
     except PySparkException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
@@ -176,13 +174,12 @@ def _not_found(spark: SparkSession, files: str) -> UnsupportedSessionError:
 
 
 def _read(
-    spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str], more: Sequence[StructField] = ()
+    spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str]
 ) -> DataFrame:
     """`found`: options that say what the directories' names are to Spark."""
     by_dictionary = not any(has_type(field.type, pat.is_floating) for field in plan.schema)
     options = {**AS_STORED, **found, _VERIFY_PAGES: str(plan.verify).lower(), _BY_DICTIONARY: str(by_dictionary).lower()}
-    schema = StructType([*to_spark_schema(stored_schema(plan)), *more])
-    reader = spark.read.format(PARQUET).schema(schema).options(**options)
+    reader = spark.read.format(PARQUET).schema(to_spark_schema(stored_schema(plan))).options(**options)
     with listed_here(spark):
         return reader.load([*uris])
 

@@ -20,7 +20,6 @@ from dbt.tests.fixtures.project import *  # noqa: F403 - as a plugin it could on
 from tests.support import connect_server
 from tests.support.connect_server import ConnectServer
 from tests.support.merging import merging  # noqa: F401 - every test of this folder has it
-from tests.support.numbering import numbering  # noqa: F401 - every test of this folder has it
 
 SPARK = {
     "spark.master": "local[2]",

@@ -42,12 +42,14 @@ _MOST_SIZES = 4096
 """Files of which sizes are used: they are no hashes, and places for many such numbers may be hard to find."""
 
 _METADATA = "_metadata"
+ROW_NUMBERS = "_tmp_metadata_row_index"
+"""The column in which Spark's reader numbers rows for `_metadata`; it fills in a column of the table that is called so, too."""
 _LONGS = "__lakehouse_replaced"
 _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
-SENT_SCHEMA = pa.schema([("longs", _LIST)])
-"""Of what is sent: one row, a list in which no element is null."""
+_SENT = pa.schema([("longs", _LIST)])
+"""One row, a list in which no element is null."""
 
-Words = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.int64]
 
 _CONDITIONS: BySession[Column] = BySession(100, lambda _: 1)
 
@@ -61,7 +63,7 @@ class Replaced:
     sizes, else what was added to the hashes of names so that all are distinct.
     """
 
-    longs: Words
+    longs: _Words
     bits: int
     step: int
     salt: int | None
@@ -69,7 +71,7 @@ class Replaced:
     @property
     def rows(self) -> pa.Table:
         """One, of a list."""
-        return pa.table([[self.longs]], schema=SENT_SCHEMA)
+        return pa.table([[self.longs]], schema=_SENT)
 
 
 def told_apart(files: Sequence[ThinnedFile]) -> list[tuple[ThinnedFile, ...]]:
@@ -124,7 +126,7 @@ def _number(file: ThinnedFile, salt: int | None) -> int:
     return int(hash_name(file.name, np.array([salt], np.int64))[0])
 
 
-def _words(removed: Rows) -> tuple[Rows, Words]:
+def _words(removed: Rows) -> tuple[Rows, _Words]:
     """The blocks that have removed rows, and their bits as longs, `_WORDS` a block; bit i of a long is its row i."""
     blocks, numbers = np.unique(removed >> _BLOCK_BITS, return_inverse=True)
     flags = np.zeros(len(blocks) * _BLOCK, dtype=np.bool_)
