@@ -13,7 +13,6 @@ import pyarrow as pa
 from lakehouse_engine.errors import CorruptLogError
 from lakehouse_engine.files.base_file import concat, iter_base_file, projected_schema
 from lakehouse_engine.files.base_positions import RowsByPosition, base_positions, rows_under
-from lakehouse_engine.files.block_files import BlockFile, block_files, rows_of_blocks
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
 from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
@@ -35,14 +34,12 @@ _AT_ONCE = 1 << 17
 class SliceChanges:
     """What logs do to a base file: rows at the positions `removed` (ascending) go, the rows `added` come, new or in their place.
 
-    `base_rows` counts the rows of the base file. Where there are `blocks`, the rows that come are those of these that count, and `added`
-    has none.
+    `base_rows` counts the rows of the base file.
     """
 
     removed: Rows
     added: pa.Table
     base_rows: int = 0
-    blocks: tuple[BlockFile, ...] = ()
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -138,25 +135,13 @@ class SliceReader:
     def _picked(self, columns: Sequence[str], *parts: pa.Table) -> pa.Table:
         return concat([part.select(list(columns)) for part in parts], self._plain(columns))
 
-    def changes(self, piece: LoggedSlice, columns: Sequence[str], *, blocks_from: int | None = None) -> SliceChanges:
-        """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`.
-
-        With `blocks_from` the rows that come stay in the blocks of the logs, where `rows_of_blocks` lets those of so many bytes be: of
-        these only what the merge needs is decoded.
-        """
-        scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
+    def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
+        """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
+        merge = self.merge(piece, columns)
         if not self.rules.merger.whole_rows:
-            return self._combined_changes(piece, self._merge(piece, scanned, columns), columns)
-        stays = blocks_from is not None and not self.rules.mixes_logs
-        counts = rows_of_blocks(scanned, piece, self.schema, blocks_from or 0) if stays else None
-        merge = self._merge(piece, scanned, columns if counts is None else ())
+            return self._combined_changes(piece, merge, columns)
         removed, kept, base_rows = self._whole_changes(piece.slice.base_file, merge)
-        if counts is None:
-            return SliceChanges(removed, take_rows(merge.outcome.data.select(list(columns)), kept), base_rows)
-        blocks = block_files(scanned, counts, kept)
-        if blocks is None:  # a key that is stored twice: the row comes as often
-            return self.changes(piece, columns)
-        return SliceChanges(removed, self._plain(columns).empty_table(), base_rows, blocks)
+        return SliceChanges(removed, take_rows(merge.outcome.data.select(list(columns)), kept), base_rows)
 
     def _whole_changes(self, base: BaseFile | None, merge: SliceMerge) -> tuple[Rows, Rows, int]:
         """Positions of base rows that go, ascending, the numbers of all rows of the logs that come, and how many the base file has."""
@@ -185,9 +170,7 @@ class SliceReader:
 
     def merge(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
         """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
-        return self._merge(piece, scan_logs(self.storage, piece, self.scope, verify=self.verify), columns, spill)
-
-    def _merge(self, piece: LoggedSlice, scanned: ScannedLogs, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
+        scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
         positions = self._positions(piece.slice.base_file, scanned)
         wanted = self._names(columns, base=False, keys=not isinstance(positions, RowsByPosition)) or [COMMIT_TIME]  # to count rows by
         outcome = fold_logs(scanned.blocks, self._plain(wanted), self.rules, spill, positions=positions)

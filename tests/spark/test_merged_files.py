@@ -24,7 +24,6 @@ from lakehouse_engine.spark.frames import composed, scanned
 from lakehouse_engine.spark.frames.logged import linked_files, merged_files
 from lakehouse_engine.spark.frames.logged.merged_files import MOST
 from lakehouse_engine.spark.frames.logged.weights import Weight
-from tests.spark.test_logged_files import take_room
 from tests.spark.test_partition_discovery import files_opened
 from tests.support.connect_server import classic_only
 from tests.support.properties import edit_properties
@@ -264,6 +263,18 @@ def test_columns_come_and_become_wider(table: HoodieTable) -> None:
     table.upsert(rows([1, 501], 7).append_column("more", pa.array([1, 1 << 40], pa.int64())), options=RECONCILED)
     assert_as_arrow(table)
     assert table.dataframe().where("more > 1").count() == 2
+
+
+def take_room(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file can be written for the application: for it has no room, or the disk has none."""
+    if why == "room":
+        monkeypatch.setattr(local_files, "_MOST", 10)
+    else:
+
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_bytes", full)
 
 
 @pytest.mark.parametrize("why", ["room", "disk"])

@@ -27,7 +27,6 @@ from lakehouse_engine.spark.frames.replaced.positions import Replaced, replaced_
 from lakehouse_engine.spark.frames.replaced.xxhash import xxhash64 as hash_name
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
-from tests.support.connect_server import WANTED
 from tests.support.readers import assert_same_rows
 
 pytestmark = pytest.mark.usefixtures("unmerged")
@@ -37,15 +36,11 @@ SCHEMA = pa.schema(
 )
 
 
-@pytest.fixture(params=["rows", "files"])
-def cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> EffectCache:
-    """An empty cache in the place of the process's; rows of logs are decoded, or their blocks read as files, however small."""
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch) -> EffectCache:
+    """An empty cache in the place of the process's."""
     fresh = EffectCache(limit=64 * 1024 * 1024)
     monkeypatch.setattr(composed, "EFFECTS", fresh)
-    if request.param == "files":
-        if WANTED:
-            pytest.skip("a server's executors are not of this machine")
-        monkeypatch.setattr(composed, "BLOCKS_FROM", 0)
     return fresh
 
 

@@ -20,7 +20,6 @@ from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession, analyzed_bytes
 from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, ThinnedFile
 from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_partitions
-from lakehouse_engine.spark.frames.logged.logged_files import BLOCKS_FROM, LoggedFiles, in_files, logged_files
 from lakehouse_engine.spark.frames.logged.merged_files import MergedFile, merged_files
 from lakehouse_engine.spark.frames.replaced.positions import StayingRows, replaced_of, told_apart
 from lakehouse_engine.spark.frames.scanned import Checked, checked, in_range, scanned, scanned_beside, scanned_links, stored_schema
@@ -32,10 +31,10 @@ from lakehouse_engine.sql.grammar.lexer import quote_name
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a plan is read of: files of which all rows count, files that have lost some to logs, what the logs replaced and added, and the
-    rows that they added as files; `merged` are files of slices of which all rows count.
+    """What a plan is read of: files of which all rows count, files that have lost some to logs, and what the logs replaced and added;
+    `merged` are files of slices of which all rows count.
 
-    `decoded` are the columns that all of `adding` have, in their order. Effects that have files are among `replacing`.
+    `decoded` are the columns that all of `adding` have, in their order.
     """
 
     whole: tuple[BaseFile, ...]
@@ -43,14 +42,13 @@ class _Parts:
     replacing: tuple[SliceEffect, ...]
     adding: tuple[SliceEffect, ...]
     decoded: tuple[str, ...]
-    logged: tuple[LoggedFiles, ...]
     merged: tuple[MergedFile, ...]
 
     @classmethod
     def of(cls, spark: SparkSession, plan: ScanPlan, read: Sequence[str], known: Mapping[str, Hashable]) -> _Parts:
         """With the columns `read` decoded, at least, of what has to be."""
         plan, merged = merged_files(spark, plan, known)
-        effects, logged = _effects_in_files(spark, plan, read)
+        effects = _effects(plan, read)
         files = {file.path: file for file in plan.base_files()}
         kept = [one for one in effects if one.base and one.base not in plan.replaced_only]
         adding = tuple(one for one in effects if one.added.num_rows)
@@ -59,25 +57,16 @@ class _Parts:
             (*plan.files, *(files[str(one.base)] for one in kept if not len(one.removed))),
             tuple(files[str(one.base)] for one in kept if len(one.removed)),
             # All that was replaced is sent, so that the next query, which may read other files, finds it there.
-            tuple(one for one in effects if one.blocks or (one.base and len(one.removed))),
+            tuple(one for one in effects if one.base and len(one.removed)),
             adding,
             tuple(name for name in names if all(name in one.added.column_names for one in adding)),
-            logged,
             merged,
         )
 
     @property
     def files(self) -> int:
         """How many files Spark reads."""
-        return len(self.whole) + len(self.merged) + len(self.thinned) + sum(len(one.files) for one in self.logged)
-
-    def thinned_files(self) -> list[tuple[ThinnedFile, ...]]:
-        """All files that are read by number of row, in groups that can be told apart; files of logs, whose names are their own, are in the
-        first.
-        """
-        bases = told_apart([effect.thinned() for effect in self.replacing if effect.base and len(effect.removed)])
-        logs = [file for logged in self.logged for file in logged.files]
-        return [(*bases[0], *logs), *bases[1:]] if bases else [tuple(logs)] if logs else []
+        return len(self.whole) + len(self.merged) + len(self.thinned)
 
 
 _COUNTED = "__lakehouse_counted"
@@ -144,8 +133,7 @@ def composed(
     if not plan.verify:
         return make()
     numbers = tuple(one.number for one in parts.replacing), tuple(one.number for one in parts.adding)
-    here = parts.merged, *(one.folder for one in parts.logged)
-    key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, here
+    key: Hashable = plan.storage.root, stored_schema(plan), plan.rules, plan.commit_range, wanted, whole, thinned, numbers, parts.merged
     return COMPOSED.of(spark).find(key, make, Composed.holds)
 
 
@@ -155,18 +143,11 @@ def united(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
     return reduce(DataFrame.unionAll, [frame.selectExpr(*quoted) for frame in frames])
 
 
-def _effects_in_files(spark: SparkSession, plan: ScanPlan, read: Sequence[str]) -> tuple[list[SliceEffect], tuple[LoggedFiles, ...]]:
-    """Effects, and the files of those that have blocks. Where there is no room for more files those that are there are used."""
+def _effects(plan: ScanPlan, read: Sequence[str]) -> list[SliceEffect]:
     if plan.reader is None:
-        return [], ()
+        return []
     names = read if plan.commit_range is None else list(dict.fromkeys([COMMIT_TIME, *read]))
-    has_room, is_written = abilities_of(spark).takes_files(plan.log_size), partial(in_files, spark)
-    for blocks_from in (BLOCKS_FROM, None) if has_room else (None,):
-        effects = EFFECTS.effects(plan.reader, plan.logged, names, blocks_from, is_written)
-        logged = logged_files(spark, effects)
-        if logged is not None:
-            return effects, tuple(logged)
-    return EFFECTS.effects(plan.reader, plan.logged, names), ()
+    return EFFECTS.effects(plan.reader, plan.logged, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +187,15 @@ def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -
 
 
 def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
-    """The rows that stay of base files that have lost some, and those that count of files of logs."""
-    folders = [logged.folder for logged in parts.logged]
-    for group, files in enumerate(parts.thinned_files()):
-        paths = {file.path for file in files}
-        numbers = [number for number, file in enumerate(parts.thinned) if file.path in paths]
-        bases, of_them = [parts.thinned[number] for number in numbers], tuple(known[number] for number in numbers if known)
-        frames = scanned_beside(spark, plan, bases, of_them, [] if group else folders)
-        if not frames or not any(len(file.removed) for file in files):
-            yield from map(_Piece, frames)
+    """The rows that stay of files that have lost some: a scan for each group of files that can be told apart, mostly one."""
+    numbers = {file.path: number for number, file in enumerate(parts.thinned)}
+    for group, files in enumerate(told_apart([effect.thinned() for effect in parts.replacing])):
+        chosen = [numbers[file.path] for file in files if file.path in numbers]
+        if not chosen:
             continue
-        sent, staying = SENT.get(spark, parts.replacing, ["replaced", str(group), *folders], partial(_send_replaced, spark, files))
-        yield from (_Piece(staying.of_frame(frame, plan.schema.names), sent) for frame in frames)
+        sent, staying = SENT.get(spark, parts.replacing, ["replaced", str(group)], partial(_send_replaced, spark, files))
+        frame = scanned(spark, plan, [parts.thinned[number] for number in chosen], tuple(known[number] for number in chosen if known))
+        yield _Piece(staying.of_frame(frame, plan.schema.names), sent)
 
 
 def _added(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts) -> _Piece:

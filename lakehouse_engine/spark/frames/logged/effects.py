@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Hashable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.files.block_files import BlockFile
 from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import Rows, SliceReader
 
@@ -23,30 +21,22 @@ _OF_ONE, _OF_A_COLUMN = 1024, 768
 
 @dataclass(frozen=True, slots=True)
 class SliceEffect:
-    """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come, or those
-    of `blocks` that count.
+    """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come.
 
     `base_bytes` is the base file's size as it was listed, -1 where that is not known. No other effect of this process has its `number`, so
     what is made of it is found by that, and need not keep it in memory.
     """
 
-    partition: str
     base: str | None
     base_bytes: int
     base_rows: int
     removed: Rows
     added: pa.Table
-    blocks: tuple[BlockFile, ...] = ()
     number: int = field(default_factory=_NUMBERS.__next__)
 
     @property
     def nbytes(self) -> int:
-        own = _OF_ONE + _OF_A_COLUMN * int(self.added.num_columns) + int(self.removed.nbytes + self.added.nbytes)
-        return own + sum(int(block.gone.nbytes) + len(block.content) for block in self.blocks)
-
-    def has(self, columns: AbstractSet[str], stays: bool) -> bool:
-        """Whether the rows that come are here with these columns; those of blocks are where they may stay in blocks."""
-        return stays if self.blocks else columns <= set(self.added.column_names)
+        return _OF_ONE + _OF_A_COLUMN * int(self.added.num_columns) + int(self.removed.nbytes + self.added.nbytes)
 
     def thinned(self) -> ThinnedFile:
         """The base file, for one that loses rows."""
@@ -76,32 +66,24 @@ class EffectCache(BoundedCache[SliceEffect]):
     def __init__(self, limit: int) -> None:
         super().__init__(limit, lambda effect: effect.nbytes)
 
-    def effects(
-        self,
-        reader: SliceReader,
-        logged: Sequence[LoggedSlice],
-        columns: Sequence[str],
-        blocks_from: int | None = None,
-        in_files: Callable[[SliceEffect], bool] = lambda _: False,
-    ) -> list[SliceEffect]:
+    def effects(self, reader: SliceReader, logged: Sequence[LoggedSlice], columns: Sequence[str]) -> list[SliceEffect]:
         """The effect of every slice, with `columns` among those of the rows added; those that are not kept read by threads of this process.
 
         Whoever reads a slice first decodes the columns that he asks for. The next, who asks for others, all of the table's: so that a slice
-        is not read once a statement. With `blocks_from` rows may stay in blocks, as `SliceReader.changes` has it; without, those of effects
-        whose blocks are `in_files` do nonetheless. Raises as that.
+        is not read once a statement. Raises as `SliceReader.changes`.
         """
         wanted, keys = frozenset(columns), [effect_key(reader, piece) for piece in logged]
         found = [self.get(key) for key in keys]
 
         def is_here(effect: SliceEffect | None) -> bool:
-            return effect is not None and effect.has(wanted, blocks_from is not None or (bool(effect.blocks) and in_files(effect)))
+            return effect is not None and wanted <= set(effect.added.column_names)
 
         missing = [number for number, effect in enumerate(found) if not is_here(effect)]
 
         def read(number: int) -> SliceEffect:
             before = found[number]
             more = [] if before is None else [*before.added.column_names, *reader.schema.names]
-            return _effect(reader, logged[number], list(dict.fromkeys([*columns, *more])) or reader.counted, blocks_from)
+            return _effect(reader, logged[number], list(dict.fromkeys([*columns, *more])) or reader.counted)
 
         for number, effect in zip(missing, LocalRunner(os.cpu_count() or 1).run(read, missing, name="logs"), strict=True):
             found[number] = effect
@@ -132,9 +114,8 @@ def effect_key(reader: SliceReader, piece: LoggedSlice) -> Hashable:
     )
 
 
-def _effect(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str], blocks_from: int | None) -> SliceEffect:
-    changes, base = reader.changes(piece, columns, blocks_from=blocks_from), piece.slice.base_file
+def _effect(reader: SliceReader, piece: LoggedSlice, columns: Sequence[str]) -> SliceEffect:
+    changes, base = reader.changes(piece, columns), piece.slice.base_file
     # Spark reads nothing behind an empty chunk, so there must be none.
     path, size = (None, -1) if base is None else (base.path, base.size)
-    partition, added = piece.slice.partition_path, changes.added.combine_chunks()
-    return SliceEffect(partition, path, size, changes.base_rows, changes.removed, added, changes.blocks)
+    return SliceEffect(path, size, changes.base_rows, changes.removed, changes.added.combine_chunks())

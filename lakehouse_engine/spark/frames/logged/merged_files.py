@@ -34,8 +34,8 @@ MOST = Weight(1, 4 << 20, 1_000_000, 64 << 20)
 MOST_AT_ONCE = Weight(32, 8 << 20, 2_000_000, 128 << 20)
 """Of all slices that a statement meets first."""
 
-FOR_BLOCKS = 1 << 29
-"""Bytes of the files of an application that are left for blocks of logs, which save more."""
+FOR_ROWS = 1 << 29
+"""Bytes of the files of an application that are left for rows of larger slices' logs, which save more."""
 
 _MERGING = Lock()
 
@@ -108,7 +108,7 @@ def _light(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Key, LoggedSlice
     light = {key: weight for key, weight in weights.items() if weight.within(MOST)}
     together = reduce(add, light.values(), Weight(0, 0, 0, 0))
     # Files without room would be made by each statement, for nothing: more of it is asked for than they take.
-    fits = together.within(MOST_AT_ONCE) and abilities_of(spark).takes_files(together.decoded + together.stored + FOR_BLOCKS)
+    fits = together.within(MOST_AT_ONCE) and abilities_of(spark).takes_files(together.decoded + together.stored + FOR_ROWS)
     return list(light) if fits else []
 
 
