@@ -18,6 +18,7 @@ from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession, analyzed_bytes
+from lakehouse_engine.spark.frames.frame_plan import FramePlan
 from lakehouse_engine.spark.frames.logged.effects import EFFECTS, SliceEffect, ThinnedFile
 from lakehouse_engine.spark.frames.logged.linked_files import LinkedFiles, linked_partitions
 from lakehouse_engine.spark.frames.logged.merged_files import MergedFile, merged_files
@@ -45,9 +46,9 @@ class _Parts:
     merged: tuple[MergedFile, ...]
 
     @classmethod
-    def of(cls, spark: SparkSession, plan: ScanPlan, read: Sequence[str], known: Mapping[str, Hashable]) -> _Parts:
+    def of(cls, spark: SparkSession, found: FramePlan, read: Sequence[str], known: Mapping[str, Hashable]) -> _Parts:
         """With the columns `read` decoded, at least, of what has to be."""
-        plan, merged = merged_files(spark, plan, known)
+        plan, merged = merged_files(spark, found.by_spark, found.small, known)
         effects = _effects(plan, read)
         files = {file.path: file for file in plan.base_files()}
         kept = [one for one in effects if one.base and one.base not in plan.replaced_only]
@@ -118,13 +119,14 @@ def checked_here(plan: ScanPlan) -> dict[str, Hashable]:
 
 
 def composed(
-    spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], known: Mapping[str, Hashable]
+    spark: SparkSession, found: FramePlan, wanted: pa.Schema, read: Sequence[str], known: Mapping[str, Hashable]
 ) -> Composed:
-    """The rows of a plan with the columns `wanted`, of which at least those named `read` can be asked for; `known` by `checked_here`. Logs
-    that this process has not read before are read here and now, with these columns.
+    """The rows that Spark reads, with the columns `wanted`, of which at least those named `read` can be asked for; `known` by
+    `checked_here`. Logs that this process has not read before are read here and now, with these columns.
     """
+    plan = found.by_spark
     # A column that fails when it is asked for (`left_out`) would be asked by Spark's optimizer.
-    parts = _Parts.of(spark, plan, wanted.names if abilities_of(spark).plans_values else read, known)
+    parts = _Parts.of(spark, found, wanted.names if abilities_of(spark).plans_values else read, known)
     whole, thinned = (tuple(known[file.path] for file in files) if known else () for files in (parts.whole, parts.thinned))
 
     def make() -> Composed:

@@ -5,7 +5,7 @@ Where Spark is not to open the files (`fetched.engine_reads`) the engine does, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -19,11 +19,13 @@ from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.options.read import LOGS_ON_DRIVER
 from lakehouse_engine.read.arrow_scan import plan_tasks
 from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.composed import Composed, checked_here, composed, left_out, united
 from lakehouse_engine.spark.frames.decoding import decoded
 from lakehouse_engine.spark.frames.fetched import FETCHED, engine_reads
+from lakehouse_engine.spark.frames.frame_plan import FramePlan, frame_plan
+from lakehouse_engine.spark.frames.logged.merged_files import MOST
 from lakehouse_engine.spark.frames.replaced.positions import ROW_NUMBERS
-from lakehouse_engine.spark.frames.scanned import checked, in_range, scanned
 from lakehouse_engine.spark.frames.widened import spark_widens
 from lakehouse_engine.spark.schema import to_spark_schema, without_rows
 from lakehouse_engine.sql.grammar.lexer import quote_name
@@ -96,40 +98,43 @@ def _scanned(
     options: Mapping[str, Any] | None,
 ) -> Composed | DataFrame:
     given, wanted = options or {}, _wanted(plan, columns, meta_columns)
-    if plan.wanted is not None:
-        return _decoded(spark, plan, wanted, wanted.names, given, files=True)
-    read = [name for name in wanted.names if named is None or name.lower() in named]
-    if engine_reads(plan.storage, given):
-        return _by_engine(spark, plan, wanted, read, given)
-    composes = plan.log_size <= LOGS_ON_DRIVER.read(given)
-    known = checked_here(plan) if composes else {}  # the footers are known then to whoever asks next
-    if not spark_widens(plan) or (plan.logged and ROW_NUMBERS in {name.lower() for name in plan.schema.names}):
-        return _decoded(spark, plan, wanted, read, given, files=True)
-    if composes:
-        return composed(spark, plan, wanted, read, known)
-    frames = [in_range(scanned(spark, plan, plan.files, checked(plan, plan.files)), plan)] if plan.files else []
-    frames.append(_decoded(spark, plan, wanted, read, given, files=False))
-    return united(frames, wanted.names)
+    read = [name for name in wanted.names if named is None or plan.wanted is not None or name.lower() in named]
+    by_engine = plan.wanted is None and engine_reads(plan.storage, given)
+    # Of little all columns are read, so that the next statement finds what it asks for.
+    fetched = FETCHED.get(spark, plan, wanted, given) if by_engine and wanted.names else None
+    if fetched is not None:
+        return fetched
+    found, known = _frame_plan(spark, plan, given, spark_opens=plan.wanted is None and not by_engine)
+    if not found.needs_executors:
+        return composed(spark, found, wanted, read, known)
+    frames = [_decoded(spark, found.by_executors, wanted, read, given)]
+    if found.by_spark.files:
+        frames.insert(0, composed(spark, found, wanted, read, known).wider)
+    return frames[0] if len(frames) == 1 else united(frames, wanted.names)
+
+
+def _frame_plan(
+    spark: SparkSession, plan: ScanPlan, options: Mapping[str, Any], *, spark_opens: bool
+) -> tuple[FramePlan, Mapping[str, Hashable]]:
+    """The plan, and `checked_here` of what Spark reads."""
+    # Spark numbers the rows of a file in a column of that name, also where it is the table's.
+    spark_opens = spark_opens and not (plan.logged and ROW_NUMBERS in {name.lower() for name in plan.schema.names})
+    small_to = MOST.stored if plan.logged and abilities_of(spark).takes_files(0) else 0
+    found = frame_plan(plan, spark_opens=spark_opens, driver_logs=LOGS_ON_DRIVER.read(options), small_to=small_to)
+    known = checked_here(found.by_spark)  # footers are known then to whoever asks next
+    if spark_widens(found.by_spark):
+        return found, known
+    return frame_plan(plan, spark_opens=False, driver_logs=0, small_to=0), {}
 
 
 def _wanted(plan: ScanPlan, columns: Sequence[str] | None, meta_columns: bool) -> pa.Schema:
     return plain(projected_schema(plan.schema, columns, meta_columns))
 
 
-def _by_engine(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], options: Mapping[str, Any]) -> DataFrame:
-    """All of a plan without Spark's reader. Of little all columns are read, so that the next statement finds what it asks for; of more
-    only the columns `read`.
-    """
-    fetched = FETCHED.get(spark, plan, wanted, options) if wanted.names else None
-    return _decoded(spark, plan, wanted, read, options, files=True) if fetched is None else fetched
-
-
-def _decoded(
-    spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], options: Mapping[str, Any], *, files: bool
-) -> DataFrame:
-    """The slices of a plan, and its `files`, by executors, which look at the columns `read` only."""
+def _decoded(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], options: Mapping[str, Any]) -> DataFrame:
+    """The files and slices of a plan by executors, which look at the columns `read` only."""
     names = list(read) or ([RECORD_KEY] if plan.reader is None else plan.reader.counted)
-    tasks = plan_tasks(plan, names, files=files)
+    tasks = plan_tasks(plan, names)
     schema = plain(projected_schema(plan.schema, names))
     if not tasks:
         frame = without_rows(spark, to_spark_schema(schema))

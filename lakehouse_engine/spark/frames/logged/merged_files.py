@@ -57,15 +57,17 @@ MERGED: BySession[Path] = BySession(10_000, lambda _: 1)
 """Of each application, whose sessions share them, by what their rows follow from."""
 
 
-def merged_files(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -> tuple[ScanPlan, tuple[MergedFile, ...]]:
-    """The plan without its small slices, and the files of these. `known` tells base files, which were looked at, by their paths.
+def merged_files(
+    spark: SparkSession, plan: ScanPlan, small: Sequence[LoggedSlice], known: Mapping[str, Hashable]
+) -> tuple[ScanPlan, tuple[MergedFile, ...]]:
+    """The plan without those of its `small` slices that are merged, and the files of these. `known` tells base files, which were looked at,
+    by their paths.
 
     Raises as `SliceReader.read`.
     """
-    pieces = _small(spark, plan, known)
-    if not pieces or plan.reader is None:
+    if not small or plan.reader is None:
         return plan, ()
-    keyed = {(effect_key(plan.reader, piece), known.get(_path(piece))): piece for piece in pieces}
+    keyed = {(effect_key(plan.reader, piece), known.get(_path(piece))): piece for piece in small}
     with _MERGING:  # not twice by two threads: room is short
         paths = _found(spark, plan, keyed)
     merged = {id(piece): MergedFile(paths[key], piece.slice.partition_path) for key, piece in keyed.items() if key in paths}
@@ -74,16 +76,6 @@ def merged_files(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashab
 
 def _path(piece: LoggedSlice) -> str:
     return "" if piece.slice.base_file is None else piece.slice.base_file.path
-
-
-def _small(spark: SparkSession, plan: ScanPlan, known: Mapping[str, Hashable]) -> list[LoggedSlice]:
-    """Slices of few bytes, where merging them is worth it: of changes between two commits most rows of base files are none."""
-    names = [*META_COLUMNS, *plan.schema.names]
-    if not plan.verify or plan.commit_range is not None or len({name.lower() for name in names}) < len(names):
-        return []
-    small = [piece for piece in plan.logged if piece.slice.size <= MOST.stored and _path(piece) not in plan.replaced_only]
-    # What is kept for a base file is found by what tells whether it is still the same.
-    return [piece for piece in small if not _path(piece) or _path(piece) in known] if abilities_of(spark).takes_files(0) else []
 
 
 def _found(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Key, LoggedSlice]) -> dict[Key, Path]:
