@@ -258,3 +258,10 @@ def test_what_the_adapter_names_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_pat
     path = tmp_path / "bad.py"
     path.write_text(text)
     assert [finding.rpartition(" ")[2] for finding in engine_modules_named(path)] == found
+
+
+def test_what_is_not_public_of_spark_is_asked_in_one_module() -> None:
+    """Another Spark may have it otherwise, and Spark Connect has none of it."""
+    private = re.compile(r"\._j(vm|df|sc|sparkSession|map|wrapped)\b|\bpy4j\b")
+    found = [str(path.relative_to(ENGINE)) for path in sorted(ENGINE.rglob("*.py")) if private.search(path.read_text())]
+    assert found == ["spark/internals.py"]

@@ -11,16 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - plans of queries are not public
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from lakehouse_engine.errors import UnsupportedSessionError
+from lakehouse_engine.spark import internals
 from lakehouse_engine.spark.local_files import file_frame, files_of, has_room, links_of
 from lakehouse_engine.spark.schema import to_spark_schema
 from lakehouse_engine.spark.settings import with_settings
@@ -163,8 +163,7 @@ class _Classic(Abilities):
 
     @property
     def file_names(self) -> str:
-        jvm: Any = self._spark._jvm
-        return str(jvm.java.lang.System.getProperty("sun.jnu.encoding"))
+        return internals.file_name_encoding(self._spark)
 
     @property
     def parallelism(self) -> int:
@@ -198,16 +197,14 @@ class _Classic(Abilities):
         return links_of(self._spark, places) if self.is_local else None
 
     def listed(self, frame: DataFrame) -> int:
-        try:  # their names need not be here, which takes ten times as long
-            return int(frame._jdf.queryExecution().analyzed().relation().location().allFiles().size())
-        except Py4JError as error:
+        try:
+            return internals.listed_files(frame)
+        except internals.MISSING as error:
             logger.info("how many files Spark found is asked by their names: %s", error)
             return super().listed(frame)
 
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
-        # Names stay in the JVM: each would be a call of its own.
-        rows: Any = frame._jdf
-        return type(frame)(rows.toDF(rows.columns()), frame.sparkSession)
+        return internals.with_new_columns(frame)
 
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
         if self._runs_python(frame if given is None else given):
@@ -223,11 +220,9 @@ class _Classic(Abilities):
 
     def _runs_python(self, query: DataFrame) -> bool:
         """Whether a query, or a view in it, has functions in Python; so it is taken to be where another Spark names the parts otherwise."""
-        jvm: Any = self._spark._jvm
         try:
-            pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
-            return bool(query._jdf.queryExecution().analyzed().containsPattern(pattern))
-        except Py4JError as error:
+            return internals.has_python_functions(query)
+        except internals.MISSING as error:
             logger.info("whether a query has functions in Python cannot be told, so that its batches are measured: %s", error)
             return True
 
@@ -321,9 +316,8 @@ def check_session(spark: SparkSession) -> None:
 
 def check_runs(spark: SparkSession) -> None:
     """Raise `UnsupportedSessionError` for a session that was stopped in this process, which PySpark only says in errors of the JVM."""
-    # A stopped context has let go of its JVM's. Nothing is asked of the JVM or the server: statements ask this each time.
-    is_stopped = spark.is_stopped if _is_connect(spark) else spark.sparkContext._jsc is None  # type: ignore[attr-defined]
-    if is_stopped:
+    # Nothing is asked of the JVM or the server: statements ask this each time.
+    if spark.is_stopped if _is_connect(spark) else internals.is_stopped(spark):  # type: ignore[attr-defined]
         raise UnsupportedSessionError(
             "the Spark session was stopped: get a new one (SparkSession.builder.getOrCreate()), and open the warehouse or the table with it"
             " (Lakehouse(..., spark=...))"

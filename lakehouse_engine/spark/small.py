@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - plans of queries are not public
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import monotonically_increasing_id
 
 from lakehouse_engine.errors import UnsupportedTypeError
+from lakehouse_engine.spark import internals
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.schema import free_name, to_arrow_schema, to_spark_schema, with_nullable_members
 
@@ -135,7 +135,7 @@ def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
     if most_bytes <= 0:
         return _CANNOT_TELL, False
     try:
-        plan, most = frame._jdf.queryExecution().optimizedPlan(), _most_rows(frame)
+        plan, most = internals.optimized_plan(frame), _most_rows(frame)
         if most is None or most > MOST_ROWS:
             return _read_by(frame, plan, most_bytes)
         if not most:
@@ -144,14 +144,14 @@ def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
             return 0, False
         read, makes = _read_by(frame, plan, most_bytes)
         return 0, makes or read > most_bytes
-    except Py4JError as error:
+    except internals.MISSING as error:
         # Another Spark may name the parts of a plan otherwise; of a query that cannot be planned it is said where it runs.
         logger.info("how much a query gives cannot be told, so that its rows are staged: %s", error)
         return _CANNOT_TELL, False
 
 
 def _most_rows(frame: DataFrame) -> int | None:
-    found = frame._jdf.queryExecution().optimizedPlan().maxRows()
+    found = internals.optimized_plan(frame).maxRows()
     return int(found.get()) if found.isDefined() else None
 
 
@@ -173,10 +173,9 @@ def _read_by(frame: DataFrame, plan: Any, most: int) -> tuple[int, bool]:
 
 def _is_wide(frame: DataFrame, columns: Any, known: Any = None) -> bool:
     """Whether a column that is none of `known` has values of any size: what an expression made may be wider than what it was made of."""
-    jvm: Any = frame.sparkSession._jvm
-    is_fixed = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeRow.isMutable
     found = (columns.apply(number) for number in range(columns.size()))
-    return any(not is_fixed(column.dataType()) for column in found if known is None or not known.contains(column))
+    asked = (column.dataType() for column in found if known is None or not known.contains(column))
+    return any(not internals.has_fixed_width(frame.sparkSession, kind) for kind in asked)
 
 
 def _leaf(frame: DataFrame, name: str, leaf: Any) -> tuple[int, bool]:
@@ -197,28 +196,24 @@ def _given(frame: DataFrame, rdd: Any) -> int:
         rdd = rdd.dependencies().apply(0).rdd()
     if rdd.getClass().getSimpleName() != "ParallelCollectionRDD":
         return _CANNOT_TELL
-    jvm: Any = frame.sparkSession._jvm
-    estimate = jvm.org.apache.spark.util.SizeEstimator.estimate
-    return sum(int(estimate(part.values())) for part in rdd.partitions())
+    return sum(internals.size_in_memory(frame.sparkSession, part.values()) for part in rdd.partitions())
 
 
 def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
     """Run the query into a shuffle; its rows in their order if they are few, else a frame that reads the shuffle, in that order too."""
     session, order = frame.sparkSession, free_name(_ORDER, frame.columns)
     numbered = frame.withColumn(order, monotonically_increasing_id()).hint("rebalance")
-    execution = numbered._jdf.queryExecution()
     is_adaptive = str(session.conf.get("spark.sql.adaptive.enabled")).lower() == "true"
-    if not is_adaptive or execution.optimizedPlan().getClass().getSimpleName() != "RebalancePartitions":
+    if not is_adaptive or internals.optimized_plan(numbered).getClass().getSimpleName() != "RebalancePartitions":
         return frame  # a session may take no hints
-    rows = execution.toRdd()
-    size, count = _shuffled(execution.executedPlan())
+    rows, plan = internals.run(numbered)
+    size, count = _shuffled(plan)
     if count == 0:
         return to_arrow_schema(frame.schema).empty_table()
     if size <= most_bytes:
         return abilities_of(session).handed_over(numbered).sort_by(order).drop_columns([order])
     # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
-    again = session._jsparkSession.internalCreateDataFrame(rows, numbered._jdf.schema(), False)
-    return DataFrame(again, session).orderBy(order).drop(order)
+    return internals.of_rdd(numbered, rows).orderBy(order).drop(order)
 
 
 def _shuffled(plan: Any) -> tuple[int, int | None]:

@@ -23,6 +23,7 @@ from lakehouse_engine.model.order import Order
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import LOCK_TIMEOUT_MS, OPTIONS
+from lakehouse_engine.spark.internals import is_deterministic
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant, words
@@ -145,8 +146,7 @@ def _digest(texts: Sequence[str]) -> str:
 
 def _tells(run: Execution, texts: Sequence[str], rows: DataFrame) -> bool:
     """Whether a query, of those texts, gives the same rows as long as the tables that it reads stay as they are, as far as is known."""
-    analysed = getattr(rows, "_jdf", None)
-    if analysed is None or not analysed.queryExecution().analyzed().deterministic():
+    if not is_deterministic(rows):
         return False
     return all(_is_of_tables(run, text) for text in texts)
 
