@@ -82,7 +82,7 @@ def is_known_empty(frame: DataFrame) -> bool:
         return False
     try:
         return _most_rows(frame) == 0
-    except Py4JError as error:
+    except internals.MISSING as error:
         logger.info("whether a query has rows cannot be told by its plan: %s", error)
         return False
 

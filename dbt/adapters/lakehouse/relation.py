@@ -124,7 +124,7 @@ class LakehouseRelation(SparkRelation):
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
         field = event_time_filter.field_name
-        kind = self.types_of(self).get(field.strip("`").lower())
+        kind = type(self).types_of(self).get(field.strip("`").lower())
         found = bounds(field, kind, event_time_filter.start, event_time_filter.end)
         return " and ".join(found if kind in TIMES else [*found, self._event_time_is_a_time(field)])
 
