@@ -78,7 +78,7 @@ nightly: setup java ## every lane whole, and as deep as tests go
 	$(MAKE) --no-print-directory --keep-going lint types core dbt interop spark integration object-store connect cluster || status=1; \
 	LAKEHOUSE_ROUTE=LARGE LAKEHOUSE_COPIED=ALL LAKEHOUSE_JOINED=ALL $(PYTEST) tests/unit/write tests/model_based || status=1; \
 	LAKEHOUSE_ROUTE=SMALL LAKEHOUSE_COPIED=LARGE LAKEHOUSE_JOINED=LARGE $(PYTEST) tests/unit/write tests/model_based || status=1; \
-	for way in ALL NONE; do LAKEHOUSE_MERGED=$$way LAKEHOUSE_NUMBERED=$$way $(PYTEST) tests/spark || status=1; done; \
+	for way in ALL NONE; do LAKEHOUSE_MERGED=$$way $(PYTEST) tests/spark || status=1; done; \
 	$(PYTEST) tests/crash/pairs.py || status=1; \
 	$(MAKE) --no-print-directory --keep-going object-store-others dbt-side-by-side || status=1; \
 	exit $$status
