@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from lakehouse_engine import spark as by_spark
 from lakehouse_engine.engine import TaskRunner, local_runner, looking_runner
-from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.errors import MissingOptionError, OptionError
 from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.files.schema import user_schema
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
-from lakehouse_engine.options import ServiceOptions, WriteOptions, layered
+from lakehouse_engine.options import TABLE_VERSION, ServiceOptions, WriteOptions, layered
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query, read_options
@@ -239,6 +239,7 @@ class HoodieTable(TableServices):
         options = check("options", "Mapping[str, Any] | None", options)
         extra_metadata = check("extra_metadata", "Mapping[str, Any] | None", extra_metadata)
         effective = self._effective_now(options or {})
+        self._check_version(options or {})
         services = ServiceOptions.read(effective)
         wanted = WriteOptions.read(effective)
         arguments |= {name: _as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}
@@ -262,6 +263,14 @@ class HoodieTable(TableServices):
         if result.instant is None:
             return result
         return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))
+
+    def _check_version(self, options: Mapping[str, Any]) -> None:
+        asked, config = TABLE_VERSION.read(options), self._state.config
+        if asked not in (None, int(config.version)):
+            raise OptionError(
+                f"{TABLE_VERSION.key}={asked}: the table has version {int(config.version)}, which a write does not change; leave it out",
+                table=config.name,
+            )
 
     def _runner(self, options: Mapping[str, Any]) -> TaskRunner:
         given = layered(self._options, options)

@@ -33,7 +33,7 @@ def made(tmp_path: Path, **properties: Any) -> HoodieTable:
     [
         (("cluster", {"order_by": ["id"], "layout": "z_order"}), "clustering is not available in this version"),
         (("cluster", {"dry_run": True}), "clustering is not available in this version"),
-        (("upgrade", {"to": 9}), "table versions 8 and 9 are not available in this version"),
+        (("upgrade", {"to": 9}), "cannot be changed in this version"),
         (("downgrade", {"to": 6}), "cannot be changed in this version"),
     ],
 )
@@ -50,7 +50,7 @@ def test_the_methods_of_a_table_say_so(tmp_path: Path, asked: tuple[str, dict[st
     [
         (["cluster", "s.t", "--order-by", "id", "--op", "run", "--dry-run"], "clustering is not available in this version"),
         (["cluster", "s.t"], "clustering is not available in this version"),
-        (["upgrade", "s.t", "--to", "9"], "table versions 8 and 9 are not available in this version"),
+        (["upgrade", "s.t", "--to", "9"], "cannot be changed in this version"),
         (["downgrade", "s.t", "--to", "6"], "cannot be changed in this version"),
     ],
 )
@@ -78,8 +78,6 @@ def test_optimize_says_so(text: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("hoodie.table.version", 8, "table versions 8 and 9"),
-        ("hoodie.write.table.version", "9", "table versions 8 and 9"),
         ("hoodie.index.type", "RECORD_INDEX", "the record-level index"),
         ("hoodie.index.type", "record_level_index", "the record-level index"),
         ("hoodie.metadata.enable", "true", "the metadata table"),
@@ -106,15 +104,13 @@ def test_keys_that_turn_it_off_are_no_reason_to_refuse_and_are_not_stored(tmp_pa
     off = {
         "hoodie.metadata.enable": "false",
         "hoodie.clustering.inline": False,
-        "hoodie.table.version": "6",
-        "hoodie.write.table.version": 6,
         "hoodie.table.cdc.enabled": "false",
     }
     table = made(tmp_path, **off)
     table.upsert(ROWS, options=off)
     stored = table.config.properties
     assert (stored["hoodie.table.version"], stored["hoodie.table.cdc.enabled"]) == ("6", "false")
-    assert [key for key in stored if "metadata.enable" in key or "clustering" in key or "write.table.version" in key] == []
+    assert [key for key in stored if "metadata.enable" in key or "clustering" in key] == []
     assert check_known(off) == []
 
 

@@ -114,10 +114,9 @@ def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
         (config(unique_key="id", audit=True, incremental_strategy="microbatch"), "each of its batches is a commit"),
         (config(audit=True, incremental_strategy="my_own"), "the project's own"),
         (config(index="record_level"), "not available"),
-        (config(table_version=8), "table_version 8 is not available in this version; tables are written in version 6"),
-        (config(table_version="9"), "table_version 9 is not available in this version"),
-        (config(table_version=5), "table_version 5 is no version of Hudi tables"),
-        (config(table_version=True), "is no version of Hudi tables"),
+        (config(table_version=7), "table_version 7 is none that tables are made in; use 6, 8, 9"),
+        (config(table_version="5"), "table_version '5' is none that tables are made in"),
+        (config(table_version=True), "table_version True is none that tables are made in"),
         (config(hoodie={"hoodie.table.version": 8}), "'table_version'"),
         (config(hoodie={"hoodie.write.table.version": 8}), "'table_version'"),
         (config(on_schema_change="append_new_column"), "did you mean 'append_new_columns'"),
@@ -183,8 +182,8 @@ def test_a_service_config_that_is_none_says_nothing() -> None:
     assert ModelConfig.from_config("m", {**mor, **given}).options == ModelConfig.from_config("m", mor).options
 
 
-@pytest.mark.parametrize("version", [6, "6", None])
-def test_the_version_that_there_is_may_be_said(version: Any) -> None:
+@pytest.mark.parametrize("version", [6, "6", 8, 9, "9", None])
+def test_a_version_that_tables_are_made_in_may_be_said(version: Any) -> None:
     check_config("m", config(table_version=version), [])
     assert "table_version" in OWN_KEYS
 
@@ -236,7 +235,7 @@ def test_all_wrong_configs_of_a_model_are_told_at_once() -> None:
         "merge_update_columns": ["a"],
         "cleaning": {"polcy": "x", "hours": 1},
         "hoodie": {"hoodie.table.name": "x", "hoodie.index.type": "BLOOM"},
-        "table_version": 8,
+        "table_version": 7,
         "parttion_by": "day",
         "location": "/x",
     }
@@ -247,7 +246,7 @@ def test_all_wrong_configs_of_a_model_are_told_at_once() -> None:
     alone = ("'parttion_by'", "'location'", "'cwo'", "'blom'", "audit is")
     for words in (*alone, "delete_condition belongs", "merge_update_columns belongs"):
         assert sum(words in line for line in lines) == 1, (words, lines)
-    for words in ("'polcy'", "'hours'", "'hoodie.table.name'", "'hoodie.index.type'", "table_version 8"):
+    for words in ("'polcy'", "'hours'", "'hoodie.table.name'", "'hoodie.index.type'", "table_version 7"):
         assert sum(words in line for line in lines) == 1, (words, lines)
 
 

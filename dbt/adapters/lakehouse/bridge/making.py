@@ -23,7 +23,11 @@ def layout(shape: TableShape, properties: Mapping[str, str]) -> dict[str, Any]:
         "partition_by": shape.partition_by,
         "table_type": shape.table_type,
         "hive_style": shape.hive_style,
-        "properties": {**properties, **({"lakehouse.deletes": "soft"} if shape.deletes_softly else {})},
+        "properties": {
+            **properties,
+            **({"lakehouse.deletes": "soft"} if shape.deletes_softly else {}),
+            **({} if shape.version is None else {"hoodie.write.table.version": str(shape.version)}),
+        },
     }
 
 

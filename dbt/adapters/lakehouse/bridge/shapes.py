@@ -22,11 +22,14 @@ class TableShape:
     hive_style: bool
     table_type: str = "cow"
     deletes_softly: bool = False
+    version: int | None = None
+    """The table version; None where any will do."""
 
     def fits(self, wanted: TableShape) -> bool:
         """Whether a table of this shape can hold what is wanted to have the other one."""
         return (
             self.table_type == wanted.table_type
+            and wanted.version in (None, self.version)
             and self.deletes_softly == wanted.deletes_softly
             and same_names(self.record_key, wanted.record_key)
             and same_names(self.partition_by, wanted.partition_by)

@@ -349,6 +349,7 @@ class Warehouse:
             hive_style=config.hive_style_partitioning,
             table_type=table_type_of(config.table_type),
             deletes_softly=config.deletes_softly,
+            version=int(config.version),
         )
 
     def identity_anew(self, shape: TableShape, given: Mapping[str, str]) -> tuple[str, ...]:

@@ -30,8 +30,7 @@ _BY_MACRO = {strategy.replace("+", "_"): strategy for strategy in STRATEGIES if 
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
 INDEXES_LATER = ("record_level",)
-TABLE_VERSION = "6"
-TABLE_VERSIONS_LATER = ("8", "9")
+TABLE_VERSIONS = ("6", "8", "9")
 SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
 COLUMNS = ("unique_key", "ordering_fields", "precombine_field", "partition_by", "merge_update_columns", "merge_exclude_columns")
@@ -66,7 +65,7 @@ class LakehouseConfig(AdapterConfig):
     index: str = "auto"
     deletes: dict[str, Any] | str = "hard"
     audit: bool = False
-    table_version: int = 6
+    table_version: int | None = None
     hoodie: dict[str, Any] | None = None
     compaction: dict[str, Any] | None = None
     clustering: dict[str, Any] | None = None
@@ -81,6 +80,8 @@ class ModelConfig:
     name: str
     materialized: str = "view"
     table_type: str = "cow"
+    table_version: int | None = None
+    """Of a new table; None: that of the warehouse's options, or 6."""
     record_key: tuple[str, ...] = ()
     ordering_fields: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -114,6 +115,7 @@ class ModelConfig:
             name=name,
             materialized=materialized,
             table_type=_lower(config.get("table_type"), "cow"),
+            table_version=None if config.get("table_version") is None else int(config["table_version"]),
             record_key=record_key_of(materialized, strategy, unique_key) if materialized != "snapshot" else (_scd_id(config),),
             ordering_fields=_ordering_fields(config),
             partition_by=names(config.get("partition_by")),
@@ -388,9 +390,8 @@ def _unavailable_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]
         if config.get(service):
             yield f"{name}: '{service}' is not available in this version; leave it out"
     version = config.get("table_version")
-    if version is not None and (isinstance(version, bool) or str(version).strip() != TABLE_VERSION):
-        later = " is not available in this version" if str(version).strip() in TABLE_VERSIONS_LATER else " is no version of Hudi tables"
-        yield f"{name}: table_version {version}{later}; tables are written in version {TABLE_VERSION}, so leave it out"
+    if version is not None and (isinstance(version, bool) or str(version).strip() not in TABLE_VERSIONS):
+        yield f"{name}: table_version {version!r} is none that tables are made in; use {', '.join(TABLE_VERSIONS)}, or leave it out"
     grants = config.get("grants") or {}
     if any(grants.values() if isinstance(grants, Mapping) else [grants]):
         yield f"{name}: grants cannot be applied: a warehouse directory has no users; use the permissions of its storage"

@@ -39,7 +39,8 @@ def create_text(relation: str, sql: str, config: ModelConfig) -> str:
     """The statement that makes it, in place of whatever has its name."""
     partitions = f" partitioned by ({_listed(config.partition_by)})" if config.partition_by else ""
     keys = {"primaryKey": config.record_key, "orderingFields": config.ordering_fields, "type": (config.table_type,)}
-    properties = {**{key: ",".join(names) for key, names in keys.items() if names}, **config.options}
+    version = {} if config.table_version is None else {"hoodie.write.table.version": str(config.table_version)}
+    properties = {**{key: ",".join(names) for key, names in keys.items() if names}, **config.options, **version}
     return f"create or replace materialized view {relation}{partitions} tblproperties ({_properties(properties)}) as\n{sql}"
 
 
@@ -53,7 +54,8 @@ def alter_text(relation: str, sql: str, changes: ViewChanges) -> str:
 def changes_of(warehouse: Warehouse, schema: str, identifier: str, sql: str, config: ModelConfig) -> ViewChanges:
     """Options that a model does not give any more stay as they are; a full refresh goes on with them, too."""
     table = warehouse.table(schema, identifier)
-    wanted = TableShape(config.record_key, config.partition_by, config.ordering_fields, config.hive_style, config.table_type)
+    keys = config.record_key, config.partition_by, config.ordering_fields
+    wanted = TableShape(*keys, config.hive_style, config.table_type, version=config.table_version)
     same = warehouse.shape(schema, identifier).fits(wanted)
     stored = warehouse.stored_options(schema, identifier)
     options = {key: value for key, value in config.options.items() if stored.get(key) != value}

@@ -163,6 +163,7 @@ class TableWriter:
             hive_style=self.config.hive_style,
             table_type=self.config.table_type,
             deletes_softly=self.config.deletes_softly,
+            version=self.config.table_version,
         )
 
     def _fits(self, frame: Any) -> bool:

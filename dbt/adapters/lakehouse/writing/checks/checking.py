@@ -109,6 +109,11 @@ def check_shape(
             f"{model}: hive_style_partitioning is {_flag(wanted.hive_style)} but the table was built with"
             f" {_flag(mine.hive_style)}; {rebuild}"
         )
+    if wanted.version not in (None, mine.version):
+        raise DbtDatabaseError(
+            f"{model}: table_version is {wanted.version} but the table has version {mine.version}; leave it out, or make the table anew:"
+            f" {rebuild}"
+        )
     if mine.deletes_softly and not wanted.deletes_softly:
         raise DbtDatabaseError(
             f"{model}: deletes is hard but the table keeps deleted rows (deletes: soft); {rebuild}, without them, or set deletes: soft"
