@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
-from lakehouse_engine.format.v8.merge_mode import MergeMode
 from lakehouse_engine.format.v8.new_table import NewTable, new_table_properties
 from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
+from lakehouse_engine.model.merge_mode import MergeMode
 from lakehouse_engine.model.table_config import DELETES_KEY, MATERIALIZED_KEY, TableConfig, TableType
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import (

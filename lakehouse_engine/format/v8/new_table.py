@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse_engine.format.properties import CHECKSUM_KEY, table_checksum
-from lakehouse_engine.format.v8.merge_mode import MergeMode, merge_properties, usual_mode
 from lakehouse_engine.format.v8.properties import HISTORY_PATH, LAYOUT_VERSION, TABLE_FORMAT, TIMELINE_PATH
+from lakehouse_engine.model.merge_mode import MergeMode, merge_properties, usual_mode
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.table_version import TableVersion
 

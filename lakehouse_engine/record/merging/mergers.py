@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from lakehouse_engine.record.merging.ordering import incoming_wins, last_values_per_key, latest_per_key
+from lakehouse_engine.record.merging.ordering import has_value, incoming_wins, last_values_per_key, latest_per_key
 
 Mask = npt.NDArray[np.bool_]
 
@@ -47,6 +47,10 @@ class RecordMerger(Protocol):
     def earliest_of_equals(self) -> bool:
         """Whether of several rows of equal ordering values in a batch, or in logs, the first one stays."""
 
+    @property
+    def meta_of_newer(self) -> bool:
+        """Whether a row made of two has the meta columns of the newer one, not of the one that came later."""
+
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         """For each pair whether the incoming row counts as the newer one; None for all of them."""
 
@@ -69,6 +73,7 @@ class OverwriteWithLatest:
     compares_ordering = False
     equals_win = True
     earliest_of_equals = False
+    meta_of_newer = True
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         return None
@@ -98,6 +103,7 @@ class EventTime:
     whole_rows: ClassVar[bool] = True
     losers_matter: ClassVar[bool] = False
     compares_ordering: ClassVar[bool] = True
+    meta_of_newer: ClassVar[bool] = True
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         if not base_ordering:
@@ -127,6 +133,7 @@ class Toasted:
     compares_ordering = True
     equals_win = True
     earliest_of_equals = False
+    meta_of_newer = False
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         return EventTime().wins(base_ordering, incoming_ordering)
@@ -154,6 +161,7 @@ class FillNulls:
     compares_ordering = False
     equals_win = True
     earliest_of_equals = False
+    meta_of_newer = False
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         return None
@@ -181,6 +189,7 @@ class PartialUpdate:
     compares_ordering = True
     equals_win = True
     earliest_of_equals = False
+    meta_of_newer = False
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
         return _unless_all(incoming_wins(base_ordering, incoming_ordering)) if base_ordering else None
@@ -197,6 +206,51 @@ class PartialUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class FilledIn:
+    """Partial updates of table version 9 (Hudi `PartialUpdateHandler`): the newer row's values, the older row's where those are null, or
+    with a `marker` where they are that text.
+
+    With `by_event_time` the newer row is the one of the greater ordering value, and deletions are compared likewise; otherwise it is the
+    one that came later. Rows of one key in a batch, and in logs, fill each other in the same way.
+    """
+
+    by_event_time: bool
+    marker: str | None = None
+
+    whole_rows: ClassVar[bool] = False
+    equals_win: ClassVar[bool] = True
+    earliest_of_equals: ClassVar[bool] = False
+    meta_of_newer: ClassVar[bool] = True
+
+    @property
+    def losers_matter(self) -> bool:
+        return self.by_event_time
+
+    @property
+    def compares_ordering(self) -> bool:
+        return self.by_event_time
+
+    def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return EventTime().wins(base_ordering, incoming_ordering) if self.by_event_time else None
+
+    def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
+        return self.wins(base_ordering, incoming_ordering)
+
+    def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
+        columns = [_filled(stored, offered, wins, self._has) for stored, offered in zip(base.columns, incoming.columns, strict=True)]
+        return pa.Table.from_arrays(columns, schema=base.schema)
+
+    def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        return last_values_per_key(batch, keys, ordering if self.by_event_time else (), has=self._has)
+
+    def _has(self, column: pa.ChunkedArray) -> Mask:
+        """Where the column has a value of its own."""
+        if self.marker is None:
+            return has_value(column)
+        return ~_is_text(column, self.marker.encode())
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateColumns:
     """Another merger's result in some columns (`MERGE ... UPDATE SET` of those), the stored row's values in all others.
 
@@ -208,6 +262,7 @@ class UpdateColumns:
     deleted_at: str = ""
 
     whole_rows = False
+    meta_of_newer = False
 
     @property
     def losers_matter(self) -> bool:
@@ -263,20 +318,28 @@ def choose(base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=base.schema)
 
 
-def _filled(stored: pa.ChunkedArray, offered: pa.ChunkedArray, wins: Mask | None) -> pa.ChunkedArray:
-    """The newer side's values, the other's where those are null."""
+def _filled(
+    stored: pa.ChunkedArray, offered: pa.ChunkedArray, wins: Mask | None, has: Callable[[pa.ChunkedArray], Mask] = has_value
+) -> pa.ChunkedArray:
+    """The newer side's values, the other's where it `has` none: where those are null, that is."""
+    has_new = has(offered)
     if wins is None:
-        return pc.if_else(offered.is_valid(), offered, stored) if offered.null_count else offered
-    has_new, has_old = np.asarray(offered.is_valid()), np.asarray(stored.is_valid())
+        return offered if has_new.all() else pc.if_else(pa.array(has_new), offered, stored)
+    has_old = has(stored)
     return pc.if_else(pa.array(np.where(wins, has_new, ~has_old)), offered, stored)
 
 
 def _untoasted(stored: pa.ChunkedArray, offered: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = offered.type
+    missing = _is_text(offered, TOASTED)
+    return pc.if_else(pa.array(missing), stored, offered) if missing.any() else offered
+
+
+def _is_text(column: pa.ChunkedArray, text: bytes) -> Mask:
+    """Where a column of text, or of bytes, has that one; nowhere in another one."""
+    kind = column.type
     if not (pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind)):
-        return offered
-    missing = pc.fill_null(pc.equal(offered, pa.scalar(TOASTED, kind)), False)
-    return pc.if_else(missing, stored, offered) if pc.any(missing).as_py() else offered
+        return np.zeros(len(column), np.bool_)
+    return np.asarray(pc.fill_null(pc.equal(column, pa.scalar(text, kind)), False))
 
 
 def _latest_rows(

@@ -6,7 +6,7 @@ Fields compare one after the other, a null below every value, text by its UTF-8 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -75,10 +75,20 @@ def incoming_wins(
     return ~lower
 
 
+def has_value(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Where a column is not null."""
+    return np.asarray(column.is_valid())
+
+
 def last_values_per_key(
-    batch: pa.Table, keys: pa.Array | pa.ChunkedArray, ordering: Sequence[pa.Array | pa.ChunkedArray]
+    batch: pa.Table,
+    keys: pa.Array | pa.ChunkedArray,
+    ordering: Sequence[pa.Array | pa.ChunkedArray],
+    *,
+    has: Callable[[pa.ChunkedArray], npt.NDArray[np.bool_]] = has_value,
 ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """One row a key, made of the last value of each column that is not null, rows taken in the order of their ordering values.
+    """One row a key, made of the last value that each column `has` (is not null, that is), rows taken in the order of their ordering
+    values.
 
     Returns the rows and for each the number of the latest row of its key, ascending.
     """
@@ -93,9 +103,9 @@ def last_values_per_key(
     groups = np.argsort(latest)
     columns = []
     for column in batch.columns:
-        filled = np.where(np.asarray(column.is_valid())[order], np.arange(len(order)), -1)
+        filled = np.where(has(column)[order], np.arange(len(order)), -1)
         positions = np.maximum.reduceat(filled, starts)
-        # A column without any value gives the null of the latest row.
+        # A column without any value gives what the latest row has.
         sources = order[np.where(positions < 0, ends, positions)]
         columns.append(column.take(pa.array(sources[groups])))
     return pa.Table.from_arrays(columns, schema=batch.schema), latest[groups]

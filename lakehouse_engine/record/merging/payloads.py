@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsupportedTableError
+from lakehouse_engine.errors import OptionError, PropertiesError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.model.keys import DELETED_AT
+from lakehouse_engine.model.merge_mode import MERGE_PREFIX, PARTIAL_KEY, MergeMode, PartialUpdates, merging_of
 from lakehouse_engine.model.table_config import TableConfig, TableType
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import PAYLOADS_OF_MODES
 from lakehouse_engine.record.merging.deletions import HUDI_MARK, DeleteMarks
 from lakehouse_engine.record.merging.mergers import (
     EventTime,
+    FilledIn,
     FillNulls,
     OverwriteWithLatest,
     PartialUpdate,
@@ -35,8 +38,8 @@ EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 """The id of Hudi's own mergers: of all of them in 0.x, of merging by event time in 1.x."""
 _PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 _STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
-_PARTIAL_MODE = "hoodie.table.partial.update.mode"
-"""Of table version 9."""
+_UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+"""The text by which a row says that it does not have a value, in merge properties of table version 9."""
 _MODELS = "org.apache.hudi.common.model."
 
 
@@ -134,29 +137,21 @@ It takes the first two for its merge mode EVENT_TIME_ORDERING; under the others 
 def payload_of(config: TableConfig, override: str = "") -> Payload:
     """The payload that the table names, else that of `override` (a class, with or without its package).
 
-    Where neither names one: what the Hudi that made the table does (`_unstated`). Raises `UnsupportedTableError` or `OptionError` for a
-    class that is not known, `UnsupportedTableError` for a merger that is not Hudi's own, and `OptionError` for an override that
-    contradicts the table.
+    Where neither names one: what the Hudi that made the table does (`_unstated`). Tables of versions 8 and 9 are merged by their merge
+    mode, and by a class where that is CUSTOM. Raises `UnsupportedTableError` or `OptionError` for a class that is not known,
+    `UnsupportedTableError` for a merger that is not Hudi's own, `OptionError` for an override that contradicts the table, and as
+    `merging_of`.
     """
     asked = override.strip()
-    partly = config.properties.get(_PARTIAL_MODE)
-    if partly:
-        raise UnsupportedTableError(
-            f"{_PARTIAL_MODE}={partly}: two rows of one key are made one, column by column, as only Hudi 1.1 and later do it. Its base"
-            " files can be read read-optimized; other queries, and writes, are Hudi's",
-            table=config.name,
-        )
     if asked and last_name(asked) not in PAYLOADS:
         raise OptionError(f"the payload class {asked!r} is not known; the engine has {', '.join(PAYLOADS)}")
-    stored = config.payload_class
-    if stored and last_name(stored) not in PAYLOADS:
-        raise UnsupportedTableError(
-            f"the table is merged by {stored}, code that this engine does not have; it has {', '.join(PAYLOADS)}. Go on writing it with"
-            " Hudi; its base files can be read read-optimized. Where the class does what one of these does, set"
-            " hoodie.compaction.payload.class to that",
-            table=config.name,
-        )
     _check_strategy(config)
+    if config.version is not TableVersion.SIX:
+        return _by_mode(config, asked)
+    if config.properties.get(PARTIAL_KEY):
+        raise UnsupportedTableError(f"{PARTIAL_KEY} goes with table version 9; correct .hoodie/hoodie.properties", table=config.name)
+    stored = config.payload_class
+    _check_known(config, stored)
     if stored and asked and last_name(stored) != last_name(asked):
         raise OptionError(
             f"the table merges by {last_name(stored)} (hoodie.compaction.payload.class); leave {last_name(asked)} out of the write",
@@ -165,6 +160,57 @@ def payload_of(config: TableConfig, override: str = "") -> Payload:
     if asked and not stored:
         _check_mode(config, last_name(asked))
     name = last_name(stored or asked or _unstated(config))
+    return _of_class(config, name)
+
+
+def _by_mode(config: TableConfig, asked: str) -> Payload:
+    """The payload of a table of version 8 or 9, by its merge mode; `asked` as `override` of `payload_of`."""
+    merging = merging_of(config)
+    name = last_name(merging.payload_class)
+    same = (name,) if merging.partial else (name, *PAYLOADS_OF_MODES.get(merging.mode, ()))
+    if asked and last_name(asked) not in same:
+        raise OptionError(
+            f"the table merges by {merging.mode} (hoodie.record.merge.mode), as {name}; leave {last_name(asked)} out of the write",
+            table=config.name,
+        )
+    if merging.mode is MergeMode.CUSTOM:
+        _check_known(config, merging.payload_class)
+        return _of_class(config, name)
+    by_event_time, properties = merging.mode is MergeMode.EVENT_TIME, merging.properties or {}
+    merger: RecordMerger = EventTime() if by_event_time else OverwriteWithLatest()
+    if merging.partial is not None:
+        merger = FilledIn(by_event_time, _unavailable(config, merging.partial, properties))
+    payload = Payload(name, merger, package=_package(merging.payload_class), takes_marker=True, weighs_deletions=by_event_time)
+    return replace(payload, marks=payload.delete_marks(properties))
+
+
+def _unavailable(config: TableConfig, partial: PartialUpdates, properties: Mapping[str, str]) -> str | None:
+    """The text that stands for a value that a row does not have; None where that is null."""
+    if partial is PartialUpdates.IGNORE_DEFAULTS:
+        return None
+    text = properties.get(_UNAVAILABLE, "")
+    if not text:
+        message = f"{PARTIAL_KEY}={partial} needs {MERGE_PREFIX}{_UNAVAILABLE}, the text that stands for a value that a row does not have"
+        raise PropertiesError(f"{message}; correct .hoodie/hoodie.properties", table=config.name)
+    return text
+
+
+def _package(java_class: str) -> str:
+    return java_class[: java_class.rfind(".") + 1]
+
+
+def _check_known(config: TableConfig, stored: str | None) -> None:
+    """Raise `UnsupportedTableError` for a class that is code of its own."""
+    if stored and last_name(stored) not in PAYLOADS:
+        raise UnsupportedTableError(
+            f"the table is merged by {stored}, code that this engine does not have; it has {', '.join(PAYLOADS)}. Go on writing it with"
+            " Hudi; its base files can be read read-optimized. Where the class does what one of these does, set"
+            " hoodie.compaction.payload.class to that",
+            table=config.name,
+        )
+
+
+def _of_class(config: TableConfig, name: str) -> Payload:
     payload = _IN_1X.get(name, PAYLOADS[name]) if made_by_1x(config) else PAYLOADS[name]
     if payload.ordered_by and config.ordering_fields != (payload.ordered_by,):
         raise UnsupportedTableError(
@@ -208,7 +254,9 @@ def _unstated(config: TableConfig) -> str:
 
 def made_by_1x(config: TableConfig) -> bool:
     """Whether Hudi 1.x made the table, by the properties that it stores in version 6 tables too."""
-    return any(config.properties.get(key) for key in (_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.ordering.fields"))
+    return config.version is not TableVersion.SIX or any(
+        config.properties.get(key) for key in (_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.ordering.fields")
+    )
 
 
 def _by_commit_time(config: TableConfig) -> bool:

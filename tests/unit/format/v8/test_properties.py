@@ -9,7 +9,9 @@ from lakehouse_engine.errors import (
     UnsupportedTableVersionError,
 )
 from lakehouse_engine.format.properties import parse_properties, verify_checksum
-from lakehouse_engine.format.v8.merge_mode import (
+from lakehouse_engine.format.v8.new_table import NewTable, new_table_properties
+from lakehouse_engine.format.v8.properties import check_readable, history_folder, partition_kinds, timeline_folder
+from lakehouse_engine.model.merge_mode import (
     COMMIT_TIME_STRATEGY,
     EVENT_TIME_STRATEGY,
     MERGE_PREFIX,
@@ -19,8 +21,6 @@ from lakehouse_engine.format.v8.merge_mode import (
     merge_properties,
     merging_of,
 )
-from lakehouse_engine.format.v8.new_table import NewTable, new_table_properties
-from lakehouse_engine.format.v8.properties import check_readable, history_folder, partition_kinds, timeline_folder
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.table_version import TableVersion
 from tests.unit.format.v8.tables import TABLES, files_of, needs_fixtures

@@ -66,6 +66,10 @@ class _Retired:
     properties: Mapping[str, str] | None = None
 
 
+_DEBEZIUM_DELETES = {
+    f"{MERGE_PREFIX}hoodie.payload.delete.field": "_change_operation_type",
+    f"{MERGE_PREFIX}hoodie.payload.delete.marker": "d",
+}
 _IN_VERSION_9 = {
     **{payload: _Retired(mode) for payload, mode in _IN_VERSION_8.items()},
     _MODELS + "PartialUpdateAvroPayload": _Retired(MergeMode.EVENT_TIME, PartialUpdates.IGNORE_DEFAULTS),
@@ -74,11 +78,11 @@ _IN_VERSION_9 = {
         MergeMode.COMMIT_TIME,
         properties={f"{MERGE_PREFIX}hoodie.payload.delete.field": "Op", f"{MERGE_PREFIX}hoodie.payload.delete.marker": "D"},
     ),
-    _MODELS + "debezium.MySqlDebeziumAvroPayload": _Retired(MergeMode.EVENT_TIME),
+    _MODELS + "debezium.MySqlDebeziumAvroPayload": _Retired(MergeMode.EVENT_TIME, properties=_DEBEZIUM_DELETES),
     _MODELS + "debezium.PostgresDebeziumAvroPayload": _Retired(
         MergeMode.EVENT_TIME,
         PartialUpdates.FILL_UNAVAILABLE,
-        {f"{MERGE_PREFIX}hoodie.write.partial.update.unavailable.value": "__debezium_unavailable_value"},
+        {f"{MERGE_PREFIX}hoodie.write.partial.update.unavailable.value": "__debezium_unavailable_value", **_DEBEZIUM_DELETES},
     ),
 }
 
