@@ -4,6 +4,9 @@ Between records of logs Hudi 0.15 goes by ordering values whatever the payload c
 higher one stays, of equals the later. A deletion with an ordering value yields to a higher one that is there already; without one
 it always applies. Whatever comes after a deletion replaces it. In tables that Hudi 1.x merges by event time a deletion with an ordering
 value is compared like a row, with what comes after it and with the base row (`BufferedRecordMergerFactory.EventTimeRecordMerger`).
+
+A row that has some of the columns takes the others from the row that it is made one with, whichever of the two is the newer one
+(`SparkRecordMergingUtils.mergePartialRecords`).
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.errors import CorruptLogError, FormatError
+from lakehouse_engine.errors import CorruptLogError, FormatError, UnsupportedTableError
+from lakehouse_engine.files.absent_columns import AbsentColumns
 from lakehouse_engine.files.base_file import project
 from lakehouse_engine.files.base_positions import RowsByPosition, of_keys
 from lakehouse_engine.files.log_scanner import ScannedBlock
@@ -28,7 +32,7 @@ from lakehouse_engine.format.log.data_block import decode_data_block
 from lakehouse_engine.format.log.delete_block import DeleteRecords, decode_delete_block
 from lakehouse_engine.format.log.positions import Positions
 from lakehouse_engine.model.keys import META_COLUMNS
-from lakehouse_engine.record.merging.mergers import RecordMerger
+from lakehouse_engine.record.merging.mergers import choose
 from lakehouse_engine.record.merging.ordering import ranks
 
 NO_ROW = -1
@@ -43,7 +47,8 @@ class LogOutcome:
     are no `keys` where rows were told apart by their positions.
 
     `deleted_at` has, where there is one ordering field, its stored value in the deletion that key i ended as: null where that always
-    applies, and for rows. `positions` has the row of the base file that has key i (-1: none), where blocks told.
+    applies, and for rows. `positions` has the row of the base file that has key i (-1: none), where blocks told. `absent` says what the
+    rows of `data` do not have, where some have some of the columns.
     """
 
     keys: pa.Array | None
@@ -52,6 +57,7 @@ class LogOutcome:
     records: int = 0
     deleted_at: pa.Array | None = None
     positions: Rows | None = None
+    absent: AbsentColumns | None = None
 
     @property
     def known_keys(self) -> pa.Array:
@@ -87,15 +93,19 @@ def fold_logs(
     keys and ordering values stay in memory. With `keys`, rows of other keys may be left out. `positions` are those of all rows of the
     blocks; where they tell rows apart no key is looked at.
 
-    Raises `CorruptLogError` where a block does not decode, and as `decode_data_block` for one that is refused.
+    Raises `CorruptLogError` where a block does not decode, `UnsupportedTableError` for one whose rows lack what they are merged by, and as
+    `decode_data_block` for one that is refused.
     """
+    rules = rules.met_by(scanned.block for scanned in blocks)
     pool, decoded, compared = RowPool(wanted, spill), [], {name.lower() for name in rules.columns(wanted, base=False)}
+    lacking = []
     for scanned in blocks:
-        part = _decode(scanned, wanted)
+        part, absent = _decode(scanned, wanted, rules)
         if isinstance(part, pa.Table):
             if keys is not None:
                 part = part.filter(pc.is_in(rules.record_keys(part), value_set=keys))
             pool.add(part)
+            lacking.append((absent, part.num_rows))
             part = part.select([name for name in part.column_names if name.lower() in compared])
         decoded.append(part)
     codes, found, at = _told_apart(decoded, rules, positions)
@@ -103,9 +113,10 @@ def fold_logs(
     ranked = ranks(rules.ordering.comparable(ordering), len(codes))
     events = _Events(codes, _rows(decoded), ranked, _always(decoded, wanted, rules))
     records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
-    rows, last = _fold(events, pool, rules)
+    mixing = _Mixing(pool, rules, AbsentColumns.of(lacking))
+    rows, last = _fold(events, mixing)
     deleted_at = _deleted_at(ordering[0], events, rows, last) if len(ordering) == 1 else None
-    return LogOutcome(found, rows, pool.table(), records, deleted_at, at)
+    return LogOutcome(found, rows, pool.table(), records, deleted_at, at, mixing.absent)
 
 
 def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Array) -> npt.NDArray[np.bool_]:
@@ -117,12 +128,13 @@ def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Ar
     return np.asarray(deleted_at.is_null()) | (True if won is None else won)
 
 
-def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecords:
+def _decode(scanned: ScannedBlock, wanted: pa.Schema, rules: MergeRules) -> tuple[pa.Table | DeleteRecords, frozenset[str]]:
+    """The block's rows, or deletions, and which of the columns its rows do not have."""
     block = scanned.block
     try:
         if block.type is BlockType.DELETE:
-            return decode_delete_block(block)
-        raw = decode_data_block(block, {field.name.lower() for field in wanted})
+            return decode_delete_block(block), frozenset()
+        raw = decode_data_block(block, {field.name.lower() for field in wanted}, partial=True)
     except (FormatError, pa.ArrowException) as error:
         raise CorruptLogError(
             f"a block at byte {block.offset} of the log file {scanned.path!r}, written by {block.instant_time}, does not decode: {error}",
@@ -133,7 +145,21 @@ def _decode(scanned: ScannedBlock, wanted: pa.Schema) -> pa.Table | DeleteRecord
     stored = raw.column_names  # a list that is made anew each time it is asked for
     indices = [match_name(stored, field.name, scanned.path) for field in wanted]
     names = [None if index is None else stored[index] for index in indices]
-    return project(raw, wanted, names, scanned.path)
+    return project(raw, wanted, names, scanned.path), _absent(scanned, wanted, names, rules) if block.is_partial else frozenset()
+
+
+def _absent(scanned: ScannedBlock, wanted: pa.Schema, names: Sequence[str | None], rules: MergeRules) -> frozenset[str]:
+    absent = frozenset(field.name for field, name in zip(wanted, names, strict=True) if name is None)
+    for name in rules.decisive(wanted):
+        if name in absent:
+            raise UnsupportedTableError(
+                f"a block of the log file {scanned.path!r}, written by {scanned.block.instant_time}, has some columns of its rows, and not"
+                f" {name!r}, by which rows are merged; compact the table with Hudi, or restore it to before that commit",
+                path=scanned.path,
+                instant=scanned.block.instant_time,
+                column=name,
+            )
+    return absent.difference(META_COLUMNS)
 
 
 def _keys(part: pa.Table | DeleteRecords, rules: MergeRules) -> pa.Array:
@@ -168,8 +194,7 @@ def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, ru
     stored = [[] if isinstance(part, DeleteRecords) else rules.ordering.stored(part) for part in decoded]
     for number, kind in enumerate(rules.ordering.types(wanted)):
         parts = [
-            part.ordering(kind) if isinstance(part, DeleteRecords) else values[number]
-            for part, values in zip(decoded, stored, strict=True)
+            part.ordering(kind) if isinstance(part, DeleteRecords) else values[number] for part, values in zip(decoded, stored, strict=True)
         ]
         columns.append(_flat(parts, kind))
     return columns
@@ -197,13 +222,11 @@ def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None 
     return pa.concat_arrays(chunks) if chunks else pa.array([], kind or pa.string())
 
 
-def _fold(events: _Events, pool: RowPool, rules: MergeRules) -> tuple[Rows, Rows]:
+def _fold(events: _Events, mixing: _Mixing) -> tuple[Rows, Rows]:
     """The last state of every key, and the event that made it. The first events of all keys are taken together, then the second, and so
     on.
-
-    Rows that are made of two come behind those in `pool`.
     """
-    merger, turns = rules.merger, _turns(events.codes)
+    rules, merger, turns = mixing.rules, mixing.rules.merger, _turns(events.codes)
     last = turns[0].copy()  # whatever a key begins with, there is nothing to hold it against
     state, held_ranks = events.rows[last], events.ranks[last]
     for at in turns[1:]:
@@ -218,9 +241,9 @@ def _fold(events: _Events, pool: RowPool, rules: MergeRules) -> tuple[Rows, Rows
             older |= gone & for_good & deletes
         if merger.earliest_of_equals:
             older |= held & ~deletes & (held_ranks[codes] == offered)
-        if rules.mixes_logs and bool((held & ~deletes).any()):
-            pairs = held & ~deletes
-            rows[pairs] = _combined(pool, state[codes[pairs]], rows[pairs], ~older[pairs], merger)
+        pairs = (state[codes] >= 0) & ~deletes
+        if rules.mixes_logs and bool(pairs.any()):
+            rows[pairs] = mixing.combined(state[codes[pairs]], rows[pairs], ~older[pairs])
             offered = np.where(pairs & older, held_ranks[codes], offered)
             older &= ~pairs
         changed = codes[~older]
@@ -257,16 +280,41 @@ def _turns(codes: Rows) -> list[Rows]:
     return [np.flatnonzero(first), *(np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]) if len(again) else ())]
 
 
-def _combined(pool: RowPool, older: Rows, newer: Rows, wins: npt.NDArray[np.bool_], merger: RecordMerger) -> Rows:
-    """Numbers of the results of pairs of rows of the pool, which are added to it."""
-    data = pool.table()
-    pool.add(combine_rows(take_rows(data, older), take_rows(data, newer), wins, merger))
-    return np.arange(data.num_rows, data.num_rows + len(older))
+@dataclass(slots=True)
+class _Mixing:
+    """Makes rows of the pool one, which come behind those that are there. `absent` says what they all do not have."""
+
+    pool: RowPool
+    rules: MergeRules
+    absent: AbsentColumns | None
+
+    def combined(self, older: Rows, newer: Rows, wins: npt.NDArray[np.bool_]) -> Rows:
+        """Numbers of the results of pairs of rows; `wins` says where the one that came later counts as the newer one."""
+        data = self.pool.table()
+        stored, offered = (None if self.absent is None else self.absent.take(rows) for rows in (older, newer))
+        made = combine_rows(take_rows(data, older), take_rows(data, newer), wins, self.rules, stored, offered)
+        self.pool.add(made)
+        if self.absent is not None and stored is not None and offered is not None:
+            self.absent = self.absent.followed_by(stored.in_both(offered))
+        return np.arange(data.num_rows, data.num_rows + len(older))
 
 
-def combine_rows(stored: pa.Table, offered: pa.Table, wins: npt.NDArray[np.bool_] | None, merger: RecordMerger) -> pa.Table:
-    """Pairs of rows made one by `merger`; meta columns are those of the row that came later, whichever has the higher ordering value."""
+def combine_rows(
+    stored: pa.Table,
+    offered: pa.Table,
+    wins: npt.NDArray[np.bool_] | None,
+    rules: MergeRules,
+    stored_absent: AbsentColumns | None = None,
+    offered_absent: AbsentColumns | None = None,
+) -> pa.Table:
+    """Pairs of rows made one; what either does not have it takes from the other. Meta columns are those of the row that came later,
+    whichever has the higher ordering value, or of the newer one where the merger says so.
+    """
+    base = stored if stored_absent is None else stored_absent.filled(stored, offered)
+    incoming = offered if offered_absent is None else offered_absent.filled(offered, stored)
     user = [name for name in stored.column_names if name not in META_COLUMNS]
-    merged = merger.combine(stored.select(user), offered.select(user), wins)
-    columns = [merged.column(name) if name in merged.column_names else offered.column(name) for name in stored.column_names]
+    meta = [name for name in stored.column_names if name in META_COLUMNS]
+    merged = rules.merger.combine(base.select(user), incoming.select(user), wins)
+    stamped = choose(stored.select(meta), offered.select(meta), wins if rules.merger.meta_of_newer else None)
+    columns = [(merged if name in merged.column_names else stamped).column(name) for name in stored.column_names]
     return pa.Table.from_arrays(columns, schema=stored.schema)

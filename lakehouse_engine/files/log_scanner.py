@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import CorruptLogError, StoredFileNotFoundError
 from lakehouse_engine.files.base_file import missing_file
@@ -32,12 +32,13 @@ _EVERYTHING = InstantRange()
 class LogScope:
     """The commits whose blocks a read sees: of the `completed` ones and those before `start`, the ones in `window`.
 
-    `window` is as `Timeline.within` makes it.
+    `window` is as `Timeline.within` makes it; `until` is what it would be without its begin.
     """
 
     completed: frozenset[str]
     start: str | None
     window: InstantRange = _EVERYTHING
+    until: InstantRange = _EVERYTHING
 
     @classmethod
     def of(cls, timeline: Timeline, window: InstantRange | None = None) -> LogScope:
@@ -45,8 +46,14 @@ class LogScope:
         writes = timeline.completed().writes()
         start = timeline.start
         completed = frozenset(write.requested_time for write in writes)
-        within = _EVERYTHING if window is None else timeline.within(window)
-        return cls(completed, None if start is None else start.requested_time, within)
+        first = None if start is None else start.requested_time
+        if window is None:
+            return cls(completed, first)
+        return cls(completed, first, timeline.within(window), timeline.within(InstantRange(None, window.end)))
+
+    def of_slice(self, piece: LoggedSlice) -> LogScope:
+        """What is seen of a slice."""
+        return replace(self, window=self.until) if piece.whole else self
 
     def sees(self, instant_time: str | None) -> bool:
         """Whether blocks of that instant count."""
@@ -107,11 +114,15 @@ NOT_TOLD = ToldLogs()
 
 @dataclass(frozen=True, slots=True)
 class LoggedSlice:
-    """A slice to be merged when it is read, and what completed commits say about its log files."""
+    """A slice to be merged when it is read, and what completed commits say about its log files.
+
+    `whole`: also what was logged before the range that is read.
+    """
 
     slice: FileSlice
     promises: tuple[LogPromise, ...] = ()
     told: ToldLogs = NOT_TOLD
+    whole: bool = False
 
     def promises_by_path(self) -> dict[str, list[LogPromise]]:
         """Those about each log file, in their order."""
@@ -153,6 +164,7 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: 
     Raises `MissingFileError` for a log file that is not there, unless only writes that did not complete can have had it (whoever takes one
     back deletes its files), and `CorruptLogError` where a log file lacks what a completed commit wrote.
     """
+    scope = scope.of_slice(piece)
     found = ((log, _content(storage, log, piece, scope)) for log in piece.slice.log_files)
     stored = [(log, content) for log, content in found if content is not None]
     files = [(log, list(read_blocks(content))) for log, content in stored]
@@ -170,6 +182,14 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: 
     corrupt = kinds.count(BlockType.CORRUPT)
     applied = tuple(_applied(files, scope, piece))
     return ScannedLogs(applied, len(files), len(kinds) - corrupt, kinds.count(BlockType.COMMAND), corrupt)
+
+
+def has_partial_rows(storage: Storage, log: LogFile) -> bool:
+    """Whether some rows of a log file have some of the columns only. A file that is gone is for whoever reads it to tell of."""
+    try:
+        return any(block.is_partial for block in read_blocks(mapped(storage, log.path)))
+    except StoredFileNotFoundError:
+        return False
 
 
 def _content(storage: Storage, log: LogFile, piece: LoggedSlice, scope: LogScope) -> bytes | memoryview | None:

@@ -137,8 +137,9 @@ class SliceReader:
 
     def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
         """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
-        merge = self.merge(piece, columns)
-        if not self.rules.merger.whole_rows:
+        scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
+        merge = self._merge(piece, scanned, columns)
+        if not self.rules.met_by(found.block for found in scanned.blocks).whole_rows:
             return self._combined_changes(piece, merge, columns)
         removed, kept, base_rows = self._whole_changes(piece.slice.base_file, merge)
         return SliceChanges(removed, take_rows(merge.outcome.data.select(list(columns)), kept), base_rows)
@@ -176,7 +177,8 @@ class SliceReader:
         outcome = fold_logs(scanned.blocks, self._plain(wanted), self.rules, spill, positions=positions)
         deletions = self.rules.deletions(outcome.data)
         known = None if outcome.positions is None or deletions.any() else KnownRows.of(outcome.positions)
-        return SliceMerge(self.rules, outcome, deletions, np.ones(len(outcome.rows), np.bool_), scanned, known)
+        rules = self.rules.met_by(found.block for found in scanned.blocks)
+        return SliceMerge(rules, outcome, deletions, np.ones(len(outcome.rows), np.bool_), scanned, known)
 
     def _positions(self, base: BaseFile | None, scanned: ScannedLogs) -> Sequence[Positions] | RowsByPosition | None:
         under = None if self.base_rows is BaseRowsBy.KEYS else rows_under(base, self.rules, self.schema)
@@ -194,7 +196,7 @@ class SliceReader:
         if merge.known is not None and columns:
             return list(columns)
         # Rows that are made of two need the same columns on both sides.
-        return self._names(columns, base=self.rules.merger.whole_rows)
+        return self._names(columns, base=merge.rules.whole_rows)
 
     def _plain(self, columns: Sequence[str]) -> pa.Schema:
         return plain(projected_schema(self.schema, columns))
@@ -261,9 +263,11 @@ class SliceMerge:
     def replacing(self, stored: pa.Table, met: Met) -> pa.Table:
         """The rows that take the places of base rows that were met. Those that are made of two need all columns of these."""
         after = take_rows(self.outcome.data, met.rows)
-        if self.rules.merger.whole_rows:
+        if self.rules.whole_rows:
             return after
-        return combine_rows(take_rows(stored, met.places).select(after.column_names), after, met.wins, self.rules.merger)
+        absent = None if self.outcome.absent is None else self.outcome.absent.take(met.rows)
+        before = take_rows(stored, met.places).select(after.column_names)
+        return combine_rows(before, after, met.wins, self.rules, offered_absent=absent)
 
     def met(self, stored: pa.Table) -> Met:
         """Which base rows change. `stored` has what the merge needs, at least."""

@@ -4,11 +4,13 @@ is not: the listing says which files there are, the metadata of writes says whic
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import (
     ContradictoryPropertiesError,
     CorruptFileError,
@@ -20,10 +22,13 @@ from lakehouse_engine.errors import (
     UnsupportedTableError,
 )
 from lakehouse_engine.files.base_file import missing_file
+from lakehouse_engine.files.log_scanner import has_partial_rows
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import InstantRange
+from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.read.completeness import (
     ChangedSize,
     ExpectedFile,
@@ -250,13 +255,13 @@ def _refuse_changed(changed: Sequence[ChangedSize]) -> None:
         raise (CorruptLogError if file.is_log else CorruptFileError)(message, path=file.path, instant=file.instant_time)
 
 
-def changed_slices(state: TableState, window: InstantRange, scope: Scope | None) -> list[FileSlice]:
+def changed_slices(state: TableState, window: InstantRange, scope: Scope | None) -> ChangedSlices:
     """As `_changed`; a write after the window that is damaged says nothing about what changed in it. After the newest write nothing did,
     for which nothing is listed: who asks again and again for what is new mostly asks that.
     """
     newest = state.timeline.completed().writes().last()
     if window.begin is not None and newest is not None and state.order.is_visible(newest.requested_time, window.begin):
-        return []
+        return ChangedSlices([])
     try:
         return _changed(state, window, scope)
     except MetadataError as error:
@@ -268,11 +273,20 @@ def changed_slices(state: TableState, window: InstantRange, scope: Scope | None)
             raise error from error.__cause__
 
 
-def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> list[FileSlice]:
+@dataclass(frozen=True, slots=True)
+class ChangedSlices:
+    """Slices with what a range of commits wrote of them; with all that they are at its end, those of the groups that are `whole`."""
+
+    slices: list[FileSlice]
+    whole: frozenset[FileGroupId] = frozenset()
+
+
+def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> ChangedSlices:
     """Of the slices at the end of the window what was written within it: only that can hold rows of its commits.
 
     As in Hudi (`listAffectedFilesForCommits`), logs of the window are merged with each other, and with a base file only if it is of the
-    window too. So a row that lost against an older base file shows, and of a partial update what it brought.
+    window too. So a row that lost against an older base file shows, and of a partial update what it brought. Only where rows of the window
+    have some of the columns the whole slice is merged, as otherwise nulls stood for what they do not have (where Hudi 1.2 fails).
     """
     slices = slices_of(state, window.end, scope)
     _refuse_logs(state, slices)
@@ -288,7 +302,20 @@ def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> li
     if window.end is not None:
         _refuse_changed(changed_sizes(state, window.end, slices, logs=True))
     within = [piece if state.order.is_within(piece.base_instant, window) else replace(piece, base_file=None) for piece in slices]
-    return _without(within, _logs_outside(state, window))
+    changed = _without(within, _logs_outside(state, window))
+    whole = _partly_logged(state, changed)
+    behind = {piece.group: piece for piece in slices if piece.group in whole}
+    return ChangedSlices([behind.get(piece.group, piece) for piece in changed], whole)
+
+
+def _partly_logged(state: TableState, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
+    """Groups of which slices without a base file have logs of rows with some of the columns; no writer makes such in version 6."""
+    if state.config.version is TableVersion.SIX:
+        return frozenset()
+    logs = [(piece.group, log) for piece in slices if piece.base_file is None for log in piece.log_files]
+    runner = LocalRunner(os.cpu_count() or 1)
+    found = runner.run(lambda one: has_partial_rows(state.storage, one[1]), logs, name="logs")
+    return frozenset(group for (group, _), partly in zip(logs, found, strict=True) if partly)
 
 
 def _without(slices: Sequence[FileSlice], logs: frozenset[str]) -> list[FileSlice]:

@@ -24,6 +24,7 @@ from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, InstantRange
+from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import age, is_later
 from lakehouse_engine.read.complete_slices import changed_slices, latest_slices, refuse_bootstrapped, slices_as_of
 from lakehouse_engine.read.completeness import logged_slices
@@ -172,7 +173,8 @@ def plan_incremental(
             return plan_snapshot(state, end, filters=filters)
         return plan_incremental(state, restored.target, end, on_restore=on_restore, filters=filters)
     scope = None if filters is None else filters.scope(state, table_schema(state))
-    return _plan(state, changed_slices(state, window, scope), end, window=window, scope=scope)
+    changed = changed_slices(state, window, scope)
+    return _plan(state, changed.slices, end, window=window, scope=scope, whole=changed.whole)
 
 
 def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | None:
@@ -225,6 +227,7 @@ def _plan(
     window: InstantRange | None = None,
     logs: bool = True,
     scope: Scope | None = None,
+    whole: frozenset[FileGroupId] = frozenset(),
 ) -> ScanPlan:
     """`until` is the instant as of which the table is read; incremental rows come in the current schema nonetheless."""
     refuse_bootstrapped(state, slices)
@@ -234,11 +237,13 @@ def _plan(
     newest = state.timeline.completed().writes().up_to(until).last()
     wanted = None if scope is None else scope.wanted
     plan = ScanPlan(state.storage, files, schema, newest.requested_time if newest else None, window, wanted=wanted)
-    return _with_logs(state, plan, logged, window or InstantRange(None, until)) if logged else plan
+    return _with_logs(state, plan, logged, window or InstantRange(None, until), whole) if logged else plan
 
 
-def _with_logs(state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange) -> ScanPlan:
-    logged = tuple(logged_slices(state, window.end, slices))
+def _with_logs(
+    state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange, whole: frozenset[FileGroupId]
+) -> ScanPlan:
+    logged = tuple(replace(piece, whole=piece.slice.group in whole) for piece in logged_slices(state, window.end, slices))
     rules, scope = MergeRules.of(state.config, plan.schema), LogScope.of(state.timeline, window)
     reader = SliceReader(state.storage, plan.schema, rules, scope, base_rows=BaseRowsBy.POSITIONS)
     return replace(plan, logged=logged, reader=reader)

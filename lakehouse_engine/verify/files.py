@@ -158,7 +158,7 @@ def _decode_block(scanned: ScannedBlock) -> None:
         if block.type is BlockType.DELETE:
             decode_delete_block(block)
         else:
-            decode_data_block(block)
+            decode_data_block(block, partial=True)
     except (FormatError, pa.ArrowException) as error:
         raise CorruptLogError(f"the block at byte {block.offset} does not decode: {error}", path=scanned.path) from error
 

@@ -137,7 +137,7 @@ def _of_log(storage: Storage, log: LogFile, instant_time: str, bases: Mapping[tu
 
 
 def _rows(block: LogBlock) -> int:
-    return decode_data_block(block).num_rows if block.type in DATA_BLOCKS else 0
+    return decode_data_block(block, partial=True).num_rows if block.type in DATA_BLOCKS else 0
 
 
 def _check_no_attempts(found: list[Trace]) -> None:

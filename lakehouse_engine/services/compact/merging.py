@@ -93,7 +93,7 @@ class _Folding:
             yield Portion(base.read(number, columns=[FILE_NAME]), copied=copying.all_chunks(number))
             return
         # What rows are made of, and what is encoded without chunks beside it, has the types of the table.
-        beside = self.merge.rules.merger.whole_rows and not len(met.gone)
+        beside = self.merge.rules.whole_rows and not len(met.gone)
         group = self._whole(copying.repeating if beside else base, number, needed)
         after = self.merge.replacing(group, met)
         if len(met.gone) or is_large(group, after):
@@ -109,7 +109,7 @@ class _Folding:
 
     def _typed(self, group: pa.Table) -> pa.Table:
         """Rows made of two take their values from either side, which must have the same types."""
-        return group if self.merge.rules.merger.whole_rows else group.cast(plain(group.schema))
+        return group if self.merge.rules.whole_rows else group.cast(plain(group.schema))
 
     def _beside_copied(self, group: pa.Table, met: Met, after: pa.Table, copying: Copying, number: int) -> Portion:
         """What changes of a row group that loses no row; the rest of it is copied."""

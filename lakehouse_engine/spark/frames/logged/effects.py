@@ -107,6 +107,7 @@ def effect_key(reader: SliceReader, piece: LoggedSlice) -> Hashable:
         None if base is None else (base.path, base.size),
         tuple((log.path, log.size) for log in piece.slice.log_files),
         piece.promises,
+        piece.whole,
         reader.scope.window if told else reader.scope,
         reader.rules,
         reader.verify,
