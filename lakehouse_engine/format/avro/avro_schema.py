@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 from lakehouse_engine.errors import MetadataError
@@ -60,6 +61,12 @@ def without_meta_columns(avro_json: str) -> str:
     """The same record without meta columns. Raises `MetadataError` where the text is no Avro record."""
     record = load_record(avro_json)
     return dump_schema({**record, "fields": [field for field in record["fields"] if not is_meta_column(field["name"])]})
+
+
+def without_columns(avro_json: str, names: Collection[str]) -> str:
+    """The same record without the fields of those names. Raises `MetadataError` where the text is no Avro record."""
+    record = load_record(avro_json)
+    return dump_schema({**record, "fields": [field for field in record["fields"] if field["name"] not in names]})
 
 
 def sanitize_name(name: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +18,7 @@ from lakehouse_engine.files.log_records import DELETED, LogOutcome
 from lakehouse_engine.files.log_scanner import LoggedSlice, ScannedLogs
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader
+from lakehouse_engine.format.avro.avro_schema import without_columns
 from lakehouse_engine.format.file_names import MarkerType, marker_folder, write_token
 from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
 from lakehouse_engine.format.log.data_block import render_avro_block, render_parquet_block
@@ -27,6 +29,8 @@ from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.model.order import age, in_time_order
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.write.tasks.base_files import FileContext, attempt_at
+
+Rows = npt.NDArray[np.int64]
 
 _MEGABYTE = 1024 * 1024
 
@@ -81,15 +85,31 @@ def _header(context: FileContext, scanned: ScannedLogs) -> dict[int, str]:
 
 
 def _data_blocks(task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str]) -> Iterator[bytes]:
-    """The rows that keys ended as, in their order in the logs, in data blocks of `write.batch.size` each; usually there is one."""
-    context, data, codes = task.context, outcome.data.select(list(columns)), np.flatnonzero(outcome.rows >= 0)
+    """The rows that keys ended as, in their order in the logs; those that do not have all columns in blocks of their own."""
+    codes = np.flatnonzero(outcome.rows >= 0)
     codes = codes[np.argsort(outcome.rows[codes], kind="stable")]
+    parts = [(frozenset[str](), np.arange(len(codes)))] if outcome.absent is None else outcome.absent.take(outcome.rows[codes]).by_columns()
+    for absent, some in parts:
+        present = [name for name in columns if name not in absent]
+        yield from _blocks_of(task, _partly(header, absent) if absent else header, outcome, present, codes[some])
+
+
+def _partly(header: dict[int, str], absent: frozenset[str]) -> dict[int, str]:
+    """The header of blocks whose rows do not have those columns."""
+    return {**header, HeaderKey.SCHEMA: without_columns(header[HeaderKey.SCHEMA], absent), HeaderKey.IS_PARTIAL: "true"}
+
+
+def _blocks_of(
+    task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str], codes: Rows
+) -> Iterator[bytes]:
+    """The rows of some keys, in data blocks of `write.batch.size` each; usually there is one."""
+    context, data = task.context, outcome.data.select(list(columns))
     step = max(1, int(data.num_rows * context.options.batch_size_mb * _MEGABYTE / max(1, data.nbytes)))
     for start in range(0, len(codes), step):
         keys = codes[start : start + step]
         some = take_rows(data, outcome.rows[keys]).combine_chunks()
         if context.options.log_block_format == "AVRO":
-            yield render_block(BlockType.AVRO_DATA, header, render_avro_block(context.avro_schema, some))
+            yield render_block(BlockType.AVRO_DATA, header, render_avro_block(header[HeaderKey.SCHEMA], some))
         else:
             at = None if outcome.positions is None else outcome.positions[keys]
             footer = positions_footer(task.piece.slice.base_file, task.reader.rules, task.reader.schema, at)
