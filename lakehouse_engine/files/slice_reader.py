@@ -137,9 +137,8 @@ class SliceReader:
 
     def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
         """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
-        scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
-        merge = self._merge(piece, scanned, columns)
-        if not self.rules.met_by(found.block for found in scanned.blocks).whole_rows:
+        merge = self.merge(piece, columns)
+        if not merge.rules.whole_rows:
             return self._combined_changes(piece, merge, columns)
         removed, kept, base_rows = self._whole_changes(piece.slice.base_file, merge)
         return SliceChanges(removed, take_rows(merge.outcome.data.select(list(columns)), kept), base_rows)
