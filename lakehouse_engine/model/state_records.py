@@ -33,6 +33,7 @@ STATE_RECORDS: Mapping[tuple[Action, State], type[Any]] = MappingProxyType(
         (Action.COMPACTION, State.REQUESTED): HoodieCompactionPlan,
         (Action.LOG_COMPACTION, State.REQUESTED): HoodieCompactionPlan,
         (Action.REPLACE_COMMIT, State.REQUESTED): HoodieRequestedReplaceMetadata,
+        (Action.CLUSTERING, State.REQUESTED): HoodieRequestedReplaceMetadata,
     }
 )
 """Hudi leaves inflight files of cleans and restores empty, and requested ones of replace commits that are no clustering."""

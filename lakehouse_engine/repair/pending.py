@@ -11,6 +11,7 @@ from lakehouse_engine.timeline.heartbeats import find_heartbeat
 from lakehouse_engine.timeline.lock import lock_holder
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.undo.rollback import is_service_plan
+from lakehouse_engine.view.plans import may_cluster
 from lakehouse_engine.view.table_state import TableState
 
 _UNFINISHED = {
@@ -47,7 +48,7 @@ def pending(state: TableState, instant: Instant, holder: str | None) -> Disorder
 
 
 def _service(state: TableState, instant: Instant) -> Disorder:
-    runs = "run it, or restore the table to before it" if instant.action is Action.REPLACE_COMMIT else "`compact --op run` runs it"
+    runs = "run it, or restore the table to before it" if may_cluster(instant) else "`compact --op run` runs it"
     executor = lock_holder(state.storage, lock_file(instant.requested_time))
     if executor is not None:
         return Disorder(DisorderKind.AT_WORK, instant.requested_time, f"the {instant.action} is being run by {executor}: wait for it")

@@ -36,7 +36,7 @@ from lakehouse_engine.model.write_stats import REWRITES
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
-from lakehouse_engine.view.plans import clustering_groups
+from lakehouse_engine.view.plans import clustering_groups, may_cluster
 from lakehouse_engine.view.protected import savepoint_metadata
 from lakehouse_engine.view.restores import WAS_PUBLISHED
 from lakehouse_engine.view.table_state import TableState
@@ -87,7 +87,7 @@ def is_service_plan(state: TableState, instant: Instant) -> bool:
         return False
     if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
         return True
-    return instant.action is Action.REPLACE_COMMIT and bool(clustering_groups(state, instant))
+    return may_cluster(instant) and bool(clustering_groups(state, instant))
 
 def _chosen(state: TableState, instant_time: str | None) -> tuple[Instant, list[Instant]]:
     """What to take back, and the plans of services (newest first) to take back before it."""

@@ -25,6 +25,7 @@ _SAVEPOINTED = "savepointed: its files are kept, and it is not rolled back"
 _UNFINISHED = {
     Action.COMPACTION: "archiving stops here",
     Action.LOG_COMPACTION: "archiving stops here",
+    Action.CLUSTERING: "archiving stops here",
     Action.CLEAN: "the next change of the table finishes it",
     Action.ROLLBACK: "the next change of the table finishes it",
     Action.RESTORE: "the next change of the table finishes it",

@@ -11,8 +11,12 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, str]]:
-    """(partition path, file id) of the groups that a replace commit's plan clusters; empty when it is no clustering."""
-    requested = Instant(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
+    """(partition path, file id) of the groups that a replace commit's plan clusters; empty when it is no clustering.
+
+    In versions 8 and 9 the plan of a clustering says so by its name.
+    """
+    planned = Instant(instant.requested_time, Action.CLUSTERING, State.REQUESTED)
+    requested = planned if planned in state.timeline_files else Instant(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
     timeline = state.active
     if not timeline.read(requested):
         return []
@@ -25,7 +29,12 @@ def is_plan(state: TableState, instant: Instant) -> bool:
     """Whether a pending instant is the plan of a table service: no dead write, it waits for whoever runs it."""
     if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
         return True
-    return instant.action is Action.REPLACE_COMMIT and _is_clustering(state, instant)
+    return may_cluster(instant) and _is_clustering(state, instant)
+
+
+def may_cluster(instant: Instant) -> bool:
+    """Whether an instant is a clustering, or a replace commit, which in version 6 may be one."""
+    return instant.action.completes_as is Action.REPLACE_COMMIT
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:

@@ -7,7 +7,7 @@ from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
-from lakehouse_engine.view.plans import clustering_groups
+from lakehouse_engine.view.plans import clustering_groups, may_cluster
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -15,7 +15,7 @@ def pending_groups(state: TableState) -> dict[tuple[str, str], str]:
     """(partition path, file id) -> instant of every group in the plan of a pending clustering."""
     groups: dict[tuple[str, str], str] = {}
     for instant in state.timeline.pending():
-        if instant.action is Action.REPLACE_COMMIT:
+        if may_cluster(instant):
             for group in clustering_groups(state, instant):
                 groups[group] = instant.requested_time
     return groups

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -14,12 +15,14 @@ from tests.support.local_table import LocalTable
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("n", pa.int64())])
 TIMEOUT_MS = 10_000
 COW, MOR = "cow", "mor"
+VERSION = TableVersion.SIX
+"""Of new tables; `tests.unit.services.versions` makes a module's tests run with others too."""
 
 
 def new_table(table_type: str = COW, options: Mapping[str, object] | None = None) -> LocalTable:
     """An empty table of `SCHEMA`, partitioned by `part`, on which nothing runs by itself."""
     storage = MemoryStorage()
-    spec = TableSpec(name="t", schema=SCHEMA, record_key=["id"], partition_by=["part"], table_type=table_type)
+    spec = TableSpec(name="t", schema=SCHEMA, record_key=["id"], partition_by=["part"], table_type=table_type, version=VERSION)
     create_table(storage, spec)
     return LocalTable(storage, options, lock_timeout_ms=TIMEOUT_MS)
 
