@@ -142,7 +142,7 @@ def within(window: InstantRange) -> pc.Expression:
     stored = pc.field(COMMIT_TIME)
     only = window.times
     if only is not None:
-        inside = stored.isin(sorted(only))
+        inside = stored.isin(pa.array(sorted(only), pa.string()))
         if window.start is None:
             return inside
         return inside | ((stored < window.start) & within(InstantRange(window.begin, window.end)))
