@@ -348,5 +348,4 @@ def removed_by(state: TableState, path: str) -> str | None:
 
 
 def _record(state: TableState, instant: Instant, schema_name: str) -> dict[str, Any]:
-    path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
-    return decode_record(schema_name, state.storage.read(path))
+    return decode_record(schema_name, state.storage.read(state.active.path(instant)))

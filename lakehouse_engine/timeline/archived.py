@@ -23,6 +23,7 @@ from lakehouse_engine.format.timeline.archived import (
     read_archived_instants,
     salvage_archive,
 )
+from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.format.timeline.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
@@ -68,6 +69,10 @@ class ArchivedTimeline:
         entries = self.listed() if listed is None else listed
         numbered = [(number, entry) for entry in entries if (number := archive_file_number(entry.name)) is not None]
         return [entry for _, entry in sorted(numbered, key=lambda pair: pair[0])]
+
+    def newer(self, number: int, files: Sequence[StoredFile]) -> list[StoredFile]:
+        """Those of `files` with a number above that one."""
+        return [file for file in files if (archive_file_number(file.name) or 0) > number]
 
     def newest_number(self) -> int:
         """The number of the newest archive file, 0 without one. What a merge of Hudi's writes is none until it is finished: it may go, and
@@ -135,6 +140,16 @@ class ArchivedTimeline:
     def damaged(self) -> list[tuple[StoredFile, FormatError]]:
         """Archive files that do not decode, oldest first, with what is wrong with each."""
         return [(file, error) for file in self.files() if (error := self._damage(file)) is not None]
+
+    def commit_of(self, instant_time: str) -> tuple[Instant, bytes] | None:
+        """A completed write with the content of its file, as far as the archive keeps it; None where it is not there. Of damaged files
+        what is whole of them is read.
+        """
+        for entry in self._read_all(salvage_archive, self.files()):
+            metadata = archived_commit(entry) if entry.instant.requested_time == instant_time else None
+            if metadata is not None:
+                return entry.instant, self.layout.encode_commit(metadata)
+        return None
 
     def newest_file(self) -> NewestFile:
         """What the last archive file has: what a crash may have left on the active timeline too.

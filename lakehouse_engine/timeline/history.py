@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
-from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError, UnsupportedTableVersionError
+from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
 from lakehouse_engine.format.timeline.archived_record import archived_entry
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.format.v8.history import (
     VERSION_FILE,
-    HistoryEntry,
     HistoryFile,
     current_manifest,
     manifest_name,
@@ -26,11 +27,11 @@ from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.order import in_time_order
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.model.table_version import READ_ONLY
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline, MergePlan, NewestFile
 
 logger = logging.getLogger(__name__)
+
 
 class History(Protocol):
     """Reads the instants that left a table's active timeline; each method looks anew."""
@@ -46,6 +47,10 @@ class History(Protocol):
 
     def files(self, listed: Iterable[StoredFile] | None = None) -> list[StoredFile]:
         """Those that hold archived instants, oldest first. `listed`: what `listed` said before."""
+        ...
+
+    def newer(self, number: int, files: Sequence[StoredFile]) -> list[StoredFile]:
+        """Those of `files` that may hold what was archived since `newest_number` said `number`."""
         ...
 
     def newest_number(self) -> int:
@@ -78,6 +83,12 @@ class History(Protocol):
 
     def damaged(self) -> list[tuple[StoredFile, FormatError]]: ...
 
+    def commit_of(self, instant_time: str) -> tuple[Instant, bytes] | None:
+        """The completed write of that time with the content of its file, as far as that is kept; None where it is not there. Damaged
+        files are passed over.
+        """
+        ...
+
     def newest_file(self) -> NewestFile: ...
 
     def torn_name(self) -> str | None: ...
@@ -90,13 +101,6 @@ def history_of(storage: Storage, layout: Layout, config: TableConfig) -> History
     if layout.orders_by_completion:
         return LsmHistory(storage, layout, config.history_folder)
     return ArchivedTimeline(storage, layout, config.archive_folder)
-
-
-def log_archive(history: History) -> ArchivedTimeline:
-    """The history of a table of version 6, to change it. Raises `UnsupportedTableVersionError` for that of another version."""
-    if not isinstance(history, ArchivedTimeline):
-        raise UnsupportedTableVersionError(READ_ONLY, path=history.path)
-    return history
 
 
 def archived_moments(history: History) -> Callable[[], Mapping[str, str]]:
@@ -128,68 +132,90 @@ class LsmHistory:
     def files(self, listed: Iterable[StoredFile] | None = None) -> list[StoredFile]:
         """The files of the current manifest that are there, oldest first."""
         entries = {entry.name: entry for entry in (self.listed() if listed is None else listed)}
-        return [entries[file.name] for file in self._current(entries) if file.name in entries]
+        current = self.current(entries)
+        if listed is not None and any(file.name not in entries for file in current):
+            return self.files()  # the manifest is newer than what was listed
+        return [entries[file.name] for file in current if file.name in entries]
+
+    def newer(self, number: int, files: Sequence[StoredFile]) -> list[StoredFile]:
+        """Those of `files` that the manifest of that number does not list; all where it is gone."""
+        if self.newest_number() <= number:
+            return []
+        try:
+            known = {file.name for file in self.manifest(number)}
+        except (StoredFileNotFoundError, FormatError):
+            known = set()
+        return [file for file in files if file.name not in known]
 
     def newest_number(self) -> int:
-        """The number of the newest manifest, 0 without one."""
-        return max((number for entry in self.listed() if (number := manifest_number(entry.name)) is not None), default=0)
+        """The number of the current manifest, 0 without one."""
+        return self._number(entry.name for entry in self.listed()) or 0
 
     def next_number(self, counted: int = 0) -> int:
         """The number of the next manifest, above `counted`."""
         return 1 + max(self.newest_number(), counted)
 
     def entries(self) -> Iterator[ArchivedEntry]:
-        """Every archived instant, completed, newest file first.
+        """Every archived instant once, completed, newest file first.
 
         Raises `CorruptFileError` for a damaged file, `MetadataError` for a damaged manifest or instant.
         """
-        for file, data in self._contents():
-            for found in read_history(data, file):
-                yield self._entry(found, file)
+        yield from self._entries(None, b"")
 
     def entries_of(self, files: Sequence[StoredFile]) -> Iterator[ArchivedEntry]:
-        """As `entries`; nothing of no files."""
+        """As `entries`, of some of `files`; of all files where one of these was merged meanwhile."""
         if files:
-            yield from self.entries()
+            yield from self._entries({file.name for file in files}, b"")
 
     def entries_with(self, text: str) -> Iterator[ArchivedEntry]:
         """As `entries`, of the instants in whose content `text` stands, letter by letter."""
-        sought = text.encode()
-        for file, data in self._contents():
-            for found in read_history(data, file):
-                if sought in (found.metadata or b"") or sought in (found.plan or b""):
-                    yield self._entry(found, file)
+        yield from self._entries(None, text.encode())
 
     def instants(self) -> list[Instant]:
         """Archived instants in order of their requested times; raises as `entries`."""
-        found = [instant for file, data in self._contents() for instant in read_history_times(data, file)]
-        return in_time_order(found, lambda instant: instant.requested_time)
+        return _once(instant for file, data in self._contents() for instant in self._times(file, data))
 
     def readable_instants(self) -> list[Instant]:
         """As `instants`; nothing of damaged files."""
-        found = [instant for file, data in self._contents() for instant in self._whole(file, data)]
-        return in_time_order(found, lambda instant: instant.requested_time)
+        return _once(instant for file, data in self._contents() for instant in self._whole(file, data))
 
     def moments(self) -> Mapping[str, str]:
         """The completion time of each archived instant by its requested time; raises as `entries`."""
         return {one.requested_time: one.completed_at or one.requested_time for one in self.instants()}
 
     def lost(self, counted: int) -> tuple[str, ...]:
-        """Names of files that the current manifest lists and that are not there."""
+        """Names of files that the current manifest lists and that are not there, and of a manifest that was there, given its number."""
         there = {entry.name for entry in self.listed()}
-        return tuple(file.name for file in self._current(there) if file.name not in there)
+        gone = tuple(file.name for file in self.current(there) if file.name not in there)
+        return gone if counted <= (self._number(there) or 0) else (*gone, manifest_name(counted))
 
     def damaged(self) -> list[tuple[StoredFile, FormatError]]:
         """Files of the current manifest that do not decode, with what is wrong with each."""
         known = {entry.name: entry for entry in self.listed()}
-        files = [file for file in self._current(known) if file.name in known]
+        files = [file for file in self.current(known) if file.name in known]
         return [(known[file.name], error) for file in files if (error := self._damage(file)) is not None]
 
-    def newest_file(self) -> NewestFile:
-        """The instants of the last file of the current manifest."""
+    def commit_of(self, instant_time: str) -> tuple[Instant, bytes] | None:
+        """The completed write of that time with its file's content."""
         for file, data in self._contents():
-            return NewestFile(read_history_times(data, file))
-        return NewestFile()
+            if any(one.requested_time == instant_time for one in self._whole(file, data)):
+                for found in read_history(data, file):
+                    if found.instant.requested_time == instant_time and found.instant.action.is_write and found.metadata:
+                        return found.instant, found.metadata
+        return None
+
+    def newest_file(self) -> NewestFile:
+        """The instants that the current manifest has and the one before it has not, but for those in merged files: archiving publishes a
+        manifest of its own. Nothing where one of these files is damaged.
+        """
+        before = max((number for name in self._names() if (number := manifest_number(name) or 0) < self.newest_number()), default=0)
+        try:
+            earlier = {file.name for file in self.manifest(before)} if before else set()
+            new = [file for file in self.current(self._names()) if file.level == 0 and file.name not in earlier]
+            return NewestFile(_once(one for file in new for one in read_history_times(self.read(file), file)))
+        except (FormatError, StoredFileNotFoundError) as error:
+            logger.warning("whether instants of %s are archived already is not known: %s", self.storage.root, error)
+            return NewestFile()
 
     def torn_name(self) -> str | None:
         """None: a file counts once a manifest lists it."""
@@ -199,32 +225,69 @@ class LsmHistory:
         """None: files are merged beside those that count."""
         return None
 
-    def _current(self, names: Iterable[str]) -> tuple[HistoryFile, ...]:
-        """The files that count, oldest first."""
+    def current(self, names: Iterable[str] | None = None) -> tuple[HistoryFile, ...]:
+        """The files that count, oldest first. `names` are those in the folder, where they are known."""
+        known = self._names() if names is None else names
+        for _ in range(_LOOKS):
+            number = self._number(known)
+            if number is None:
+                return ()
+            try:
+                return self.manifest(number)
+            except StoredFileNotFoundError as error:
+                missing, known = error, self._names()  # several newer ones have taken its place meanwhile
+        raise missing
+
+    def manifest(self, number: int) -> tuple[HistoryFile, ...]:
+        """The files that a manifest lists, oldest first. Raises `StoredFileNotFoundError`, and `MetadataError` naming it."""
+        name = manifest_name(number)
+        with self._naming(name):
+            return tuple(sorted(parse_manifest(self.storage.read(f"{self.path}/{name}")), key=lambda file: file.name))
+
+    def _number(self, names: Iterable[str]) -> int | None:
         try:
             version: bytes | None = self.storage.read(f"{self.path}/{VERSION_FILE}")
         except StoredFileNotFoundError:
             version = None
-        number = current_manifest(version, names)
-        if number is None:
-            return ()
-        name = manifest_name(number)
-        try:
-            return tuple(sorted(parse_manifest(self.storage.read(f"{self.path}/{name}")), key=lambda file: file.name))
-        except FormatError as error:
-            raise self._told(error, name) from error
+        return current_manifest(version, names)
 
-    def _contents(self) -> Iterator[tuple[HistoryFile, bytes]]:
-        """The current files with their bytes, newest first. Raises `StoredFileNotFoundError` where one is lost."""
+    def _names(self) -> list[str]:
+        return [entry.name for entry in self.listed()]
+
+    def _contents(self, names: AbstractSet[str] | None = None) -> Iterator[tuple[HistoryFile, bytes]]:
+        """The current files with their bytes, newest first, or those of some names; all where one of these counts no more. Raises
+        `StoredFileNotFoundError` where one is lost.
+        """
         for look in range(_LOOKS):
+            current = self.current()
+            is_whole = names is None or not names <= {file.name for file in current}
+            chosen = [file for file in current if is_whole or file.name in (names or ())]
             try:
-                found = [(file, self.storage.read(f"{self.path}/{file.name}")) for file in self._current(one.name for one in self.listed())]
+                found = [(file, self.read(file)) for file in chosen]
             except StoredFileNotFoundError:
                 if look == _LOOKS - 1:
                     raise
                 continue  # it was merged into another, which a newer manifest lists
             yield from reversed(found)
             return
+
+    def read(self, file: HistoryFile) -> bytes:
+        """The content of a file of the history. Raises `StoredFileNotFoundError`."""
+        return self.storage.read(f"{self.path}/{file.name}")
+
+    def _entries(self, names: AbstractSet[str] | None, sought: bytes) -> Iterator[ArchivedEntry]:
+        seen: set[Instant] = set()
+        for file, data in self._contents(names):
+            with self._naming(file.name):
+                for found in read_history(data, file):
+                    is_sought = sought in (found.metadata or b"") or sought in (found.plan or b"")
+                    if is_sought and found.instant not in seen:
+                        seen.add(found.instant)
+                        yield archived_entry(self.layout, found.instant, found.metadata or b"", found.instant.completed_at or "")
+
+    def _times(self, file: HistoryFile, data: bytes) -> list[Instant]:
+        with self._naming(file.name):
+            return read_history_times(data, file)
 
     def _whole(self, file: HistoryFile, data: bytes) -> list[Instant]:
         try:
@@ -235,16 +298,24 @@ class LsmHistory:
 
     def _damage(self, file: HistoryFile) -> FormatError | None:
         try:
-            read_history_times(self.storage.read(f"{self.path}/{file.name}"), file)
+            for found in read_history(self.read(file), file):
+                archived_entry(self.layout, found.instant, found.metadata or b"", "")
         except FormatError as error:
             return error
         return None
 
-    def _entry(self, found: HistoryEntry, file: HistoryFile) -> ArchivedEntry:
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """Errors of what is read within name the file and the table."""
         try:
-            return archived_entry(self.layout, found.instant, found.metadata or b"", found.instant.completed_at or "")
+            yield
         except FormatError as error:
-            raise self._told(error, file.name) from error
+            raise self._told(error, name) from error
 
     def _told(self, error: LakehouseError, name: str) -> LakehouseError:
         return type(error)(error.message, **{**error.context, "path": f"{self.path}/{name}", "table": self.storage.root})
+
+
+def _once(instants: Iterable[Instant]) -> list[Instant]:
+    """Each instant once, in order of the requested times."""
+    return in_time_order(dict.fromkeys(instants), lambda instant: instant.requested_time)

@@ -14,7 +14,6 @@ from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, 
 from lakehouse_engine.format.avro.avro_arrow import avro_to_arrow
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, is_base_file_name, is_log_file_name
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile
-from lakehouse_engine.format.timeline.archived import read_archive
 from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.format.timeline.plans_codec import decode_plan
@@ -24,6 +23,7 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
+from lakehouse_engine.timeline.history import History
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.verify.report import Finding, FindingKind
 from lakehouse_engine.view.archive_gaps import missed_files
@@ -67,7 +67,7 @@ def check_archive(state: TableState) -> Iterator[Finding]:
     torn = archive.torn_name()
     for file in archive.files():
         # Of a merge of archive files that is not finished, what it merges is still there.
-        finding = None if file.name == torn else _check_archived(state, file)
+        finding = None if file.name == torn else _check_archived(archive, file)
         if finding is not None:
             yield finding
     for name in missed_files(state):
@@ -75,9 +75,9 @@ def check_archive(state: TableState) -> Iterator[Finding]:
         yield Finding(FindingKind.CORRUPT_ARCHIVE, f"{archive.path}/{name}", message)
 
 
-def _check_archived(state: TableState, file: StoredFile) -> Finding | None:
+def _check_archived(archive: History, file: StoredFile) -> Finding | None:
     try:
-        for entry in read_archive(state.storage.read(file.path)):
+        for entry in archive.entries_of([file]):
             archived_commit(entry)
     except StoredFileNotFoundError:
         return None  # merged into a newer file meanwhile

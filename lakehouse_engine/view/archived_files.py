@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import FormatError, LakehouseError, StorageError, StoredFileNotFoundError
-from lakehouse_engine.format.timeline.archived import archive_file_number
 from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.model.archived import ArchivedEntry
@@ -115,7 +114,7 @@ def _read(table: _Table, listed: Sequence[StoredFile]) -> ArchivedFiles:
             except (FormatError, StorageError) as error:
                 problems.append((table.checkpoints.path(time), error.message))
                 continue
-            newer = [file for file in listed if (archive_file_number(file.name) or 0) > found.archive_number]
+            newer = table.archive.newer(found.archive_number, listed)
             known = ArchivedFiles(found.live, time, checkpoint=time, told_to=first_of(found.told_to, time), counted=found.archive_number)
             return _with_archive(table, newer, known, problems)
     return _with_archive(table, listed, ArchivedFiles(LiveFiles()), problems)

@@ -30,9 +30,9 @@ def _metadata(state: TableState, time: str) -> HoodieSavepointMetadata:
 
 def damaged_savepoints(state: TableState) -> dict[str, str]:
     """Paths of the files of savepoints that do not decode, by the instant that each of them keeps, oldest first."""
-    layout, known = state.layout, savepoint_metadata(state)
+    active, known = state.active, savepoint_metadata(state)
     times = [time for time, metadata in known.items() if isinstance(metadata, DamagedSavepoint)]
-    return {time: f"{layout.timeline_folder}/{layout.file_name(Instant(time, Action.SAVEPOINT, State.COMPLETED))}" for time in times}
+    return {time: active.path(Instant(time, Action.SAVEPOINT, State.COMPLETED)) for time in times}
 
 
 def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str, str]:

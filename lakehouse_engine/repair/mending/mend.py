@@ -16,7 +16,6 @@ from lakehouse_engine.commit.leftovers.savepoints import lost_savepoints
 from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.timeline.archived import archive_links, render_archive, salvage_archive
-from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -32,8 +31,9 @@ from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.timeline.history import History, log_archive
+from lakehouse_engine.timeline.history import History, LsmHistory
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.timeline.lsm_writer import LsmWriter
 from lakehouse_engine.verify.ways_out import earlier_moments
 from lakehouse_engine.view.archive_gaps import A_PART, missed_files, with_lost
 from lakehouse_engine.view.lost_commits import completed_path
@@ -145,43 +145,54 @@ def _all_states(instant: Instant) -> list[Instant]:
 
 def _drop(state: TableState, instants: list[Instant]) -> None:
     for instant in instants:
-        path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
-        if state.storage.head(path) is not None:
+        known = state.active.find_completed(instant) if instant.is_completed else instant
+        path = None if known is None else state.active.path(known)
+        if path is not None and state.storage.head(path) is not None:
             set_aside(state.storage, path)
             state.storage.delete(path)
     state.storage.sync(state.layout.timeline_folder)
 
 
 def _archive_file(state: TableState, file: StoredFile, error: FormatError) -> Mending:
+    archive = state.archived_timeline
+    # A file of the history of a version 8 or 9 is one Parquet page of each column: nothing of it is whole.
+    entries = [] if isinstance(archive, LsmHistory) else salvage_archive(state.storage.read(file.path))
+
     def replace() -> None:
         if not state.archived_files().is_known:
             # What the damaged part says is gone for good: from here on the files that are there are those that must be.
             renew_checkpoint(state)
-        data = state.storage.read(file.path)
-        entries, after = salvage_archive(data), archive_links(read_blocks(data)).after
         set_aside(state.storage, file.path)
         # Before the file looks whole: of a write_id that is not found it must stay known that it may have been in there.
         ConfigStore(state.storage).update(with_lost(state, f"{file.name}{A_PART}" if entries else file.name))
-        if entries:
+        if isinstance(archive, LsmHistory):
+            LsmWriter(archive).drop(file.name)
+        elif entries:
+            after = archive_links(read_blocks(state.storage.read(file.path))).after
             state.storage.overwrite(file.path, render_archive(_by_instant(entries), ARCHIVAL_BATCH.default, after=after))
         else:
             state.storage.delete(file.path)
 
-    kept = len(salvage_archive(state.storage.read(file.path)))
+    kept = len(entries)
     message = f"{error.message}: {kept} entries are whole and stay; the damaged file is set aside in {FOLDER}, and noted in the table"
     return mending(file.path, message, replace)
 
 
 def _lost_archive_file(state: TableState, name: str) -> Mending:
+    archive = state.archived_timeline
     message = (
         "the archive file is gone: that is noted in the table. Writes with a write_id that is not found are refused until the file is put"
         " back from a backup, or until `repair --accept-lost-archive`"
     )
 
     def note() -> None:
+        if not state.archived_files().is_known:
+            renew_checkpoint(state)
         ConfigStore(state.storage).update(with_lost(state, name))
+        if isinstance(archive, LsmHistory):
+            LsmWriter(archive).drop(name)
 
-    return mending(f"{state.archived_timeline.path}/{name}", message, note)
+    return mending(f"{archive.path}/{name}", message, note)
 
 
 def _by_instant(entries: list[ArchivedEntry]) -> list[list[ArchivedEntry]]:
@@ -235,23 +246,16 @@ def _kept_commits(state: TableState, archive: History) -> Iterator[Mending]:
 
 
 def _kept_commit(state: TableState, archive: History, time: str, path: str, message: str) -> Mending:
-    entry = next((one for one in _entries(archive) if one.instant.requested_time == time and archived_commit(one) is not None), None)
-    metadata = None if entry is None else archived_commit(entry)
-    if entry is None or metadata is None:
+    found = archive.commit_of(time)
+    if found is None:
         way = f"put the file back from a backup, or `savepoint delete {time}`"
         return mending(path, f"{message}, and the archive does not have it either: {way}", None)
-    instant = entry.instant
+    instant, content = found
 
     def replace() -> None:
         target = f"{KeptCommits(state.storage, state.layout).folder}/{state.layout.file_name(instant)}"
         if state.storage.head(target) is not None:
             set_aside(state.storage, target)
-        state.storage.overwrite(target, state.layout.encode_commit(metadata))
+        state.storage.overwrite(target, content)
 
     return mending(path, f"{message}: it is made anew from the archive", replace)
-
-
-def _entries(archive: History) -> Iterator[ArchivedEntry]:
-    log = log_archive(archive)
-    for file in log.files():
-        yield from salvage_archive(log.storage.read(file.path))

@@ -1,11 +1,11 @@
 """Move instants to the archived timeline. A crash anywhere leaves a table that reads the same, and the next archiving finishes:
 
  0. where another program wrote one of them, the table's properties say from now on that paths are no word on its rows
- 1. small files of the archive become one (`merge`), then one archive file with every state of every instant, durable
+ 1. small files of the archive become one, then the instants are in one more, durable (`writers`)
  2. a checkpoint of the files that they left, durable
  3. their requested and inflight files are deleted, and that is durable before
  4. their completed files are deleted, oldest first
- 5. older checkpoints are deleted
+ 5. older checkpoints are deleted, and files of the history that are merged into others for long enough
 
 After 1, instants are on both timelines, which no reader of the active one notices; whoever archives next looks at the newest archive
 file and goes on with 2. The checkpoint counts for readers once 4 is done. An instant never loses its completed file while it has others:
@@ -17,24 +17,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 
 from lakehouse_engine.commit.checkpoint import keep_savepointed, write_checkpoint
-from lakehouse_engine.compat import UTC
-from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.timeline.archived import archive_file_name, archive_file_number, render_archive
-from lakehouse_engine.format.timeline.archived_record import archived_entry
-from lakehouse_engine.model.archived import ArchivedEntry
-from lakehouse_engine.model.instant import Action, Instant, format_instant_time
+from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.order import in_time_order, is_later, latest
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
 from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
-from lakehouse_engine.services.archive.merge import merge_archive_files, remove_merged
+from lakehouse_engine.services.archive.writers import archive_writer
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.timeline.history import log_archive
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
@@ -47,20 +40,18 @@ _States = dict[tuple[str, str], list[tuple[Instant, StoredFile]]]
 
 def finish_archiving(state: TableState) -> list[Instant]:
     """Remove from the active timeline what a crash left there after it was archived. The table lock is held."""
-    archive = state.archived_timeline
+    writer = archive_writer(state)
     KeptCommits(state.storage, state.layout).forget_all_but(state.timeline.savepointed)
     LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
     active = {_key(instant) for instant in state.timeline.completed()}
-    newest = archive.newest_file()
-    remove_merged(log_archive(archive), newest.merged_from)
-    both = _without_put_back(state, [instant for instant in newest.instants if _key(instant) in active])
+    both = _without_put_back(state, [instant for instant in writer.left_over() if _key(instant) in active])
     if both:
         logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
         files = _state_files(state)
         # A savepoint may have been made on one of them since.
         _keep_aside(state, [files[_key(instant)] for instant in both if _is_savepointed(state, instant)])
         keep_savepointed(state)
-        _take_away(state, both, files, archive.newest_number())
+        _take_away(state, both, files, state.archived_timeline.newest_number())
     return both
 
 
@@ -78,25 +69,15 @@ def execute_archive(state: TableState, instants: Sequence[Instant], options: Arc
 
     Raises `CorruptInstantError` for a completed file that is torn, before anything is changed.
     """
-    files = _state_files(state)
-    entries = [_entries(state, files[_key(instant)]) for instant in instants]
+    files, writer = _state_files(state), archive_writer(state)
+    write = writer.read([files[_key(instant)] for instant in instants])
     _keep_aside(state, [files[_key(instant)] for instant in instants if _is_savepointed(state, instant)])
     _remember_other_writers(state, instants)
     keep_savepointed(state)
-    archive, counted = state.archived_timeline, state.archived_files().counted
-    # A name that was lost is not taken again: it is named as the one before, and missed from then on.
-    plan = archive.merge_plan()
-    # What a merge of Hudi's writes may go again.
-    before = [file.name for file in archive.files() if plan is None or file.name != plan.target][-1:]
-    lost = [archive_file_name(counted)] if counted > max(map(_number, before), default=0) else []
-    # The newest file is one of an archiving alone, and the checkpoint counts the merged one: so nothing that may fail is between.
-    merged = merge_archive_files(log_archive(archive), options, counted)
-    number = archive.next_number(counted)
-    path = f"{archive.path}/{archive_file_name(number)}"
-    newest = before if merged is None else [merged.rpartition("/")[2]]
-    state.storage.create(path, render_archive(entries, options.batch, after=[*newest, *lost]))
-    _take_away(state, instants, files, number)
-    return (path,) if merged is None else (merged, path)
+    written = write(options)
+    _take_away(state, instants, files, written.number)
+    writer.tidy(written)
+    return written.paths
 
 
 def _remember_other_writers(state: TableState, instants: Sequence[Instant]) -> None:
@@ -104,10 +85,6 @@ def _remember_other_writers(state: TableState, instants: Sequence[Instant]) -> N
     writes = [instant for instant in instants if instant.is_completed and instant.action.is_write]
     if state.config.partition_fields and paths_may_tell(state.config) and has_other_writers(state, writes):
         ConfigStore(state.storage).update({ROWS_KEEP_PARTITIONS_KEY: "true"})
-
-
-def _number(name: str) -> int:
-    return archive_file_number(name) or 0
 
 
 def _take_away(state: TableState, instants: Sequence[Instant], files: _States, archive_number: int) -> None:
@@ -139,29 +116,6 @@ def _state_files(state: TableState) -> _States:
         if instant is not None:
             found.setdefault(_key(instant), []).append((instant, entry))
     return {key: sorted(states, key=lambda pair: pair[0].state.rank) for key, states in found.items()}
-
-
-def _entries(state: TableState, files: Iterable[tuple[Instant, StoredFile]]) -> list[ArchivedEntry]:
-    return [_entry(state, instant, file) for instant, file in files]
-
-
-def _entry(state: TableState, instant: Instant, file: StoredFile) -> ArchivedEntry:
-    time = _transition_time(state, file)
-    try:
-        return archived_entry(state.layout, instant, state.storage.read(file.path), time)
-    except FormatError as error:
-        if instant.is_completed:
-            where = {"instant": str(instant), "path": file.path, "table": state.config.name}
-            raise type(error)(error.message, **{**error.context, **where}) from error
-        # Of a completed instant its plan is history only: nothing may hang on it.
-        logger.warning("%s of %s is archived without its content: %s", instant, state.config.name, error)
-        return archived_entry(state.layout, instant, b"", time)
-
-
-def _transition_time(state: TableState, file: StoredFile) -> str:
-    moment = datetime.fromtimestamp(file.modified_ms / 1000, UTC)
-    local = state.config.timeline_timezone == "LOCAL"
-    return format_instant_time(moment.astimezone().replace(tzinfo=UTC) if local else moment)
 
 
 def _remove(state: TableState, instants: Sequence[Instant], files: Mapping[tuple[str, str], Sequence[tuple[Instant, StoredFile]]]) -> None:

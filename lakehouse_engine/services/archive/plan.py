@@ -9,7 +9,7 @@ from datetime import timedelta
 from lakehouse_engine.commit.table_clock import table_clock, wall_time
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.order import earliest, in_time_order, is_later
+from lakehouse_engine.model.order import earliest, in_time_order, is_later, latest
 from lakehouse_engine.model.plans import HoodieCleanerPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
@@ -67,10 +67,15 @@ def _writes(
     state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions
 ) -> tuple[list[Instant], list[str], str]:
     """Those that leave, what stays that would otherwise go, and the time of the oldest that stays."""
-    writes = state.timeline.completed().writes().instants
+    writes = _by_request(state)
     surplus = writes[: len(writes) - options.min_commits] if len(writes) > options.max_commits else ()
     leaving, kept = _leaving(state, surplus, _stops(state, options, clean, compaction)) if surplus else ([], [])
     return leaving, kept, writes[len(leaving)].requested_time if len(leaving) < len(writes) else ""
+
+
+def _by_request(state: TableState) -> list[Instant]:
+    """Completed writes in the order in which they leave: what was requested before the timeline's start counts as archived."""
+    return in_time_order(state.timeline.completed().writes(), lambda instant: instant.requested_time)
 
 
 def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Stop]) -> tuple[list[Instant], list[str]]:
@@ -112,11 +117,10 @@ def _stops(state: TableState, options: ArchiveOptions, clean: CleanOptions, comp
 
 def _pending(state: TableState) -> Iterator[_Stop]:
     """The newest completed write before the oldest pending one stays as well, as what the pending one began from."""
-    pending = state.timeline.pending().writes().first()
-    if pending is not None:
-        writes = state.timeline.completed().writes()
-        before = writes.filter(lambda instant: is_later(pending.requested_time, instant.requested_time)).last()
-        yield _Stop((before or pending).requested_time, f"pending {pending.action} {pending.requested_time}")
+    pending = in_time_order(state.timeline.pending().writes(), lambda instant: instant.requested_time)
+    if pending:
+        before = [one.requested_time for one in _by_request(state) if is_later(pending[0].requested_time, one.requested_time)]
+        yield _Stop(latest(before) or pending[0].requested_time, f"pending {pending[0].action} {pending[0].requested_time}")
 
 
 def _young(state: TableState) -> Iterator[_Stop]:
@@ -132,7 +136,9 @@ def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:
     """What cleaning keeps readable, by time travel or by a clean that is not finished."""
     kept = retention(state.timeline, clean, wall_time(state)).earliest
     if kept is not None:
-        yield _Stop(kept.requested_time, f"the {kept.action} {kept.requested_time}: cleaning keeps it and later ones readable")
+        readable = [one.requested_time for one in _by_request(state) if not state.order.is_after(kept.requested_time, one.requested_time)]
+        what = f"the {kept.action} {kept.requested_time}: cleaning keeps it and later ones readable"
+        yield _Stop(earliest(readable) or kept.requested_time, what)
     for instant in state.timeline.pending():
         if instant.action is Action.CLEAN:
             requested = Instant(instant.requested_time, Action.CLEAN, State.REQUESTED)
@@ -145,7 +151,7 @@ def _compacting(state: TableState, options: CompactionOptions) -> Iterator[_Stop
     """Delta commits that are counted to tell when a compaction is due (Hudi `getOldestInstantToRetainForCompaction`)."""
     if state.config.table_type is not TableType.MERGE_ON_READ:
         return
-    writes = state.timeline.completed().writes().instants
+    writes = _by_request(state)
     last = max((number for number, instant in enumerate(writes) if instant.action is Action.COMMIT), default=-1)
     deltas = [instant for instant in writes[last + 1 :] if instant.action is Action.DELTA_COMMIT]
     if not deltas:
