@@ -171,7 +171,7 @@ def plan_incremental(
             raise _restored(state, window.begin, restored)
         if on_restore == "resync":
             return plan_snapshot(state, end, filters=filters)
-        return plan_incremental(state, restored.target, end, on_restore=on_restore, filters=filters)
+        return plan_incremental(state, restored.moment, end, on_restore=on_restore, filters=filters)
     scope = None if filters is None else filters.scope(state, table_schema(state))
     changed = changed_slices(state, window, scope)
     return _plan(state, changed.slices, end, window=window, scope=scope, whole=changed.whole)
@@ -183,7 +183,7 @@ def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | Non
         return None
     active = state.active
     records = [*restores(active, state.timeline), *rollbacks(active, state.timeline, begin)]
-    return min((record for record in records if record.took_back(begin)), key=lambda record: age(record.target), default=None)
+    return min((record for record in records if record.took_back(begin)), key=lambda record: age(record.moment), default=None)
 
 
 def _restored(state: TableState, begin: str | None, record: RestoreRecord) -> TimelineRestoredError:
@@ -193,7 +193,7 @@ def _restored(state: TableState, begin: str | None, record: RestoreRecord) -> Ti
     undone = f"the table was restored to {record.target}" if is_restore else "a write of the table was rolled back"
     return TimelineRestoredError(
         f"{undone} by {record.instant.requested_time}: what was read up to {begin} is no longer part of it (taken back:"
-        f" {named or 'archived commits'}). Read the table anew (on_restore='resync'), or go on from {record.target} (on_restore='rewind')",
+        f" {named or 'archived commits'}). Read the table anew (on_restore='resync'), or go on from {record.moment} (on_restore='rewind')",
         table=state.config.name,
         restore=record.instant.requested_time,
         target=record.target,

@@ -23,18 +23,25 @@ WAS_PUBLISHED = "published"
 
 @dataclass(frozen=True, slots=True)
 class RestoreRecord:
-    """A restore, completed or not, from its plan; `rolled_back` are instant times, newest first. Or a rollback of a completed write."""
+    """A restore, completed or not, from its plan; `rolled_back` are instant times, newest first. Or a rollback of a completed write.
+
+    `moment` is that of the target, an instant.
+    """
 
     instant: Instant
     target: str
     rolled_back: tuple[str, ...]
+    moment: str
 
-    def took_back(self, instant_time: str) -> bool:
-        """Whether somebody who had read up to that instant has read something that this restore took back."""
-        if not is_later(instant_time, self.target) or not is_later(self.instant.requested_time, instant_time):
+    def took_back(self, moment: str) -> bool:
+        """Whether somebody who had read up to that moment may have read something that this restore took back.
+
+        When the instants that are gone were completed, nobody knows any more; they were so after they were requested.
+        """
+        if not is_later(moment, self.moment) or not is_later(self.instant.requested_time, moment):
             return False
         first = earliest(self.rolled_back)
-        return first is None or not is_later(first, instant_time)
+        return first is None or not is_later(first, moment)
 
 
 def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
@@ -43,12 +50,13 @@ def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
     Raises `CorruptInstantError` where the plan of one that has begun is damaged: what it took back cannot be told.
     """
     asked = (instant for instant in timeline if instant.action is Action.RESTORE and not came_late(active.storage, timeline, instant))
-    found = (_record(active, instant) for instant in asked)
+    found = (_record(active, timeline, instant) for instant in asked)
     return [record for record in found if record is not None]
 
 
 def rollbacks(active: ActiveTimeline, timeline: Timeline, since: str) -> list[RestoreRecord]:
-    """The rollbacks later than `since` that took rows from the table, oldest first; each goes back to the write before the one it took.
+    """The rollbacks after the moment `since` that took rows from the table, oldest first; each goes back to the write before the
+    one that it took.
 
     Raises `CorruptInstantError` where neither plan nor outcome of one is whole: what it took back cannot be told.
     """
@@ -56,7 +64,7 @@ def rollbacks(active: ActiveTimeline, timeline: Timeline, since: str) -> list[Re
     found = ((one, taken_by(active, one)) for one in noted)
     writes = timeline.completed().writes()
     gone = ((one, time) for one, time in found if time is not None and not writes.contains(time))
-    return [RestoreRecord(one, _before(writes, time), (time,)) for one, time in gone]
+    return [_rollback(one, writes, time) for one, time in gone]
 
 
 def took_rows(active: ActiveTimeline, rollback: Instant) -> bool:
@@ -107,9 +115,11 @@ def taken_by(active: ActiveTimeline, rollback: Instant) -> str | None:
     return None if target is None else target.commit_time
 
 
-def _before(writes: Timeline, time: str) -> str:
+def _rollback(rollback: Instant, writes: Timeline, time: str) -> RestoreRecord:
     last = writes.older_than(time).last()
-    return just_before(time) if last is None else last.requested_time
+    if last is None:
+        return RestoreRecord(rollback, just_before(time), (time,), just_before(time))
+    return RestoreRecord(rollback, last.requested_time, (time,), writes.order.moment(last.requested_time))
 
 
 def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord | None:
@@ -119,7 +129,7 @@ def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord
     """
     pending = [instant for instant in timeline if instant.action is Action.RESTORE and not instant.is_completed]
     begun = [instant for instant in pending if not came_late(active.storage, timeline, instant)]
-    return _record(active, begun[0]) if begun else None
+    return _record(active, timeline, begun[0]) if begun else None
 
 
 def came_late(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
@@ -147,13 +157,13 @@ def restore_plan(active: ActiveTimeline, instant: Instant) -> HoodieRestorePlan:
             raise error from error.__cause__
 
 
-def _record(active: ActiveTimeline, instant: Instant) -> RestoreRecord | None:
+def _record(active: ActiveTimeline, timeline: Timeline, instant: Instant) -> RestoreRecord | None:
     try:
         plan = restore_plan(active, instant)
     except InstantNotFoundError as error:
         if instant.state is not State.INFLIGHT:
             return None
-        path = f"{active.layout.timeline_folder}/{instant.requested_time}.{Action.RESTORE}.{State.REQUESTED}"
+        path = active.path(instant.at(State.REQUESTED))
         message = "a restore has begun and its plan is gone: what it takes back is not known; `repair` leads out"
         raise CorruptInstantError(message, instant=instant, path=path) from error
     except MetadataError:
@@ -162,4 +172,5 @@ def _record(active: ActiveTimeline, instant: Instant) -> RestoreRecord | None:
         return None
     if plan.savepoint_to_restore_timestamp is None:
         return None
-    return RestoreRecord(instant, plan.savepoint_to_restore_timestamp, tuple(info.commit_time for info in plan.instants_to_rollback))
+    target, gone = plan.savepoint_to_restore_timestamp, tuple(info.commit_time for info in plan.instants_to_rollback)
+    return RestoreRecord(instant, target, gone, timeline.order.moment(target))
