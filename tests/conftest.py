@@ -40,6 +40,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     """With LAKEHOUSE_STORE=s3 tests have their tables in a bucket."""
+    config.addinivalue_line("markers", "table_versions(*versions): the only table versions that a test is about")
     if config.getoption("--record"):
         config.pluginmanager.register(selection.Recorder())
     if "LAKEHOUSE_STORE" in os.environ:

@@ -16,6 +16,7 @@ from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.readers import first_difference
+from tests.support.versions import version_of_new_tables
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 TIMEOUT = 2000
@@ -30,7 +31,7 @@ def rows(ids: Sequence[int], seed: int) -> pa.Table:
 def new_table(kind: str = "cow", storage: Storage | None = None) -> LocalTable:
     """Partitioned by `part`, one thread; merge-on-read with `kind` "mor"."""
     target = MemoryStorage() if storage is None else storage
-    create_table(target, TableSpec("t", SCHEMA, ["id"], ["ts"], ["part"], table_type=kind))
+    create_table(target, TableSpec("t", SCHEMA, ["id"], ["ts"], ["part"], table_type=kind, version=version_of_new_tables()))
     return LocalTable(target, lock_timeout_ms=TIMEOUT)
 
 

@@ -29,6 +29,7 @@ from lakehouse_engine.verify import verify
 from lakehouse_engine.view.protected import protected_files
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
+from tests.support.versions import state_path
 from tests.unit.undo.bringing_back import KINDS, TIMEOUT, copy_of, data_files, die, history, new_table, rows, sweep
 from tests.unit.undo.test_rollback_request import _held_elsewhere
 
@@ -70,15 +71,15 @@ def test_plan_and_metadata_have_what_hudi_writes() -> None:
     create_savepoint(table.storage, instant=instants[0], lock_timeout_ms=TIMEOUT)
     files = data_files(table.storage)
     result = restore(table.storage, savepoint="latest", lock_timeout_ms=TIMEOUT)
-    plan = decode_plan(HoodieRestorePlan, table.storage.read(f".hoodie/{result.instant}.restore.requested"))
+    plan = decode_plan(HoodieRestorePlan, table.storage.read(state_path(table.storage, f"{result.instant}.restore.requested")))
     assert (plan.version, plan.savepoint_to_restore_timestamp) == (2, instants[0])
     assert [(info.commit_time, info.action) for info in plan.instants_to_rollback] == [
         (instants[2], "deltacommit"),
         (instants[1], "deltacommit"),
     ]
     # Hudi leaves this one empty, and reads the requested file: here it is a second copy of the plan.
-    assert decode_plan(HoodieRestorePlan, table.storage.read(f".hoodie/{result.instant}.restore.inflight")) == plan
-    metadata = decode_plan(HoodieRestoreMetadata, table.storage.read(f".hoodie/{result.instant}.restore"))
+    assert decode_plan(HoodieRestorePlan, table.storage.read(state_path(table.storage, f"{result.instant}.restore.inflight"))) == plan
+    metadata = decode_plan(HoodieRestoreMetadata, table.storage.read(state_path(table.storage, f"{result.instant}.restore")))
     assert metadata.start_restore_time == result.instant
     assert metadata.instants_to_rollback == (instants[2], instants[1])
     assert metadata.restore_instant_info == plan.instants_to_rollback
@@ -191,7 +192,7 @@ def test_a_torn_commit_is_taken_back() -> None:
     table, instants = history()
     create_savepoint(table.storage, instant=instants[1], lock_timeout_ms=TIMEOUT)
     expected = table.read(as_of=instants[1])
-    table.storage.overwrite(f".hoodie/{instants[2]}.commit", b"")
+    table.storage.overwrite(state_path(table.storage, f"{instants[2]}.commit"), b"")
     restore(table.storage, savepoint="latest", lock_timeout_ms=TIMEOUT)
     assert_same_rows(table.read(), expected)
     table.upsert(rows([1], 9))
@@ -212,7 +213,7 @@ def test_readers_see_the_target_from_the_plan_on_and_the_next_write_finishes(kin
     expected = table.read(as_of=instants[0], meta_columns=True)
     die(table, r"\.restore\.inflight", lambda dying: restore(dying.storage, to=instants[0], lock_timeout_ms=TIMEOUT))
     assert_same_rows(table.read(meta_columns=True), expected)
-    assert table.storage.head(f".hoodie/{instants[2]}.{'deltacommit' if kind == 'mor' else 'commit'}") is not None
+    assert table.storage.head(state_path(table.storage, f"{instants[2]}.{'deltacommit' if kind == 'mor' else 'commit'}")) is not None
     table.upsert(rows([1], 9))
     assert not len(table.state.timeline.pending())
     assert table.state.timeline.find(instants[2]) is None
@@ -232,12 +233,12 @@ def test_a_restore_to_another_target_finishes_the_first() -> None:
 def test_a_torn_plan_of_another_writer_has_not_begun() -> None:
     table, _ = history()
     expected = table.read()
-    table.storage.create(".hoodie/29000101000000000.restore.requested", b"Obj\x01torn")
+    table.storage.create(state_path(table.storage, "29000101000000000.restore.requested"), b"Obj\x01torn")
     assert_same_rows(table.read(), expected)
     time = table.state.timeline.completed().last()
     assert time is not None
-    table.storage.delete(".hoodie/29000101000000000.restore.requested")
-    torn = f".hoodie/{int(time.requested_time) + 1}.restore.requested"
+    table.storage.delete(state_path(table.storage, "29000101000000000.restore.requested"))
+    torn = state_path(table.storage, f"{int(time.requested_time) + 1}.restore.requested")
     table.storage.create(torn, b"Obj\x01torn")
     table.upsert(rows([1], 9))
     assert table.storage.head(torn) is None
@@ -271,6 +272,7 @@ def test_a_crash_at_any_call_is_finished_by_the_next_write(kind: str) -> None:
     assert sweep(f"a restore, {kind}", table, act, then) > 100
 
 
+@pytest.mark.table_versions(6)
 def test_between_two_savepoints_archived_commits_stay_part_of_the_table(tmp_path: Path) -> None:
     """Of the writes left only savepointed ones are on the timeline, with archived ones between them."""
     table, _ = _on_disk(tmp_path)
@@ -330,39 +332,41 @@ class _Counting:
 
 def test_a_reader_behind_a_restore_is_told_and_may_choose() -> None:
     table, instants = history()
-    target_rows = table.read(as_of=instants[0])
+    first, second, last = (table.state.order.moment(time) for time in instants)
+    target_rows = table.read(as_of=first)
     result = restore(table.storage, to=instants[0], lock_timeout_ms=TIMEOUT)
     with pytest.raises(TimelineRestoredError, match=f"restored to {instants[0]}") as caught:
-        table.read(query="incremental", begin=instants[1])
+        table.read(query="incremental", begin=second)
     assert caught.value.context["restore"] == result.instant
     assert caught.value.context["target"] == instants[0]
     assert caught.value.context["rolled_back"].split(",") == [instants[2], instants[1]]
     new = table.upsert(rows([50], 9)).instant
     with pytest.raises(TimelineRestoredError):
-        table.read(query="incremental", begin=instants[2])
-    assert table.read(query="incremental", begin=instants[2], on_restore="rewind")["id"].to_pylist() == [50]
-    assert table.read(query="incremental", begin=instants[2], on_restore="resync").num_rows == target_rows.num_rows + 1
-    assert table.read(query="incremental", begin=instants[0])["id"].to_pylist() == [50]
-    assert table.read(query="incremental", begin=result.instant)["id"].to_pylist() == [50]
-    assert table.read(query="incremental", begin=new).num_rows == 0
+        table.read(query="incremental", begin=last)
+    assert table.read(query="incremental", begin=last, on_restore="rewind")["id"].to_pylist() == [50]
+    assert table.read(query="incremental", begin=last, on_restore="resync").num_rows == target_rows.num_rows + 1
+    assert table.read(query="incremental", begin=first)["id"].to_pylist() == [50]
+    assert table.read(query="incremental", begin=table.state.order.moment(str(result.instant)))["id"].to_pylist() == [50]
+    assert table.read(query="incremental", begin=table.state.order.moment(str(new))).num_rows == 0
     assert table.read(query="incremental", begin="earliest").num_rows == target_rows.num_rows + 1
     with pytest.raises(OptionError, match="on_restore='again'"):
-        table.read(query="incremental", begin=instants[2], on_restore="again")
+        table.read(query="incremental", begin=last, on_restore="again")
 
 
 def test_a_reader_behind_two_restores_rewinds_to_the_older_target() -> None:
     table, instants = history()
+    _, second, last = (table.state.order.moment(time) for time in instants)
     restore(table.storage, to=instants[1], lock_timeout_ms=TIMEOUT)
-    again = table.upsert(rows([60], 9)).instant
-    assert again is not None
+    again = table.state.order.moment(str(table.upsert(rows([60], 9)).instant))
     restore(table.storage, to=instants[0], lock_timeout_ms=TIMEOUT)
     table.upsert(rows([70], 9))
-    for begin in (instants[2], again, instants[1]):
+    for begin in (last, again, second):
         assert table.read(query="incremental", begin=begin, on_restore="rewind")["id"].to_pylist() == [70]
 
 
 def test_a_reader_is_told_of_a_restore_that_is_not_finished() -> None:
     table, instants = history()
+    read = table.state.order.moment(instants[1])
     die(table, r"\.restore\.inflight", lambda dying: restore(dying.storage, to=instants[0], lock_timeout_ms=TIMEOUT))
     with pytest.raises(TimelineRestoredError):
-        table.read(query="incremental", begin=instants[1])
+        table.read(query="incremental", begin=read)

@@ -20,6 +20,7 @@ from lakehouse_engine.undo.rollback import rollback
 from lakehouse_engine.undo.savepoint import create_savepoint
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows
+from tests.support.versions import state_path
 from tests.unit.undo.bringing_back import KINDS, TIMEOUT, data_files, die, history, new_table, rows, sweep
 
 
@@ -39,7 +40,7 @@ def test_the_newest_write_is_taken_back_with_its_files(kind: str) -> None:
     last = state.timeline.completed().last()
     assert last is not None
     assert (last.action, last.requested_time) == (Action.ROLLBACK, result.instant)
-    metadata = decode_plan(HoodieRollbackMetadata, table.storage.read(f".hoodie/{last.requested_time}.rollback"))
+    metadata = decode_plan(HoodieRollbackMetadata, table.storage.read(state_path(table.storage, f"{last.requested_time}.rollback")))
     assert metadata.commits_rollback == (instants[2],)
     assert metadata.total_files_deleted == len(result.files_deleted)
 
@@ -83,6 +84,7 @@ def test_a_write_on_which_a_clean_relied_is_refused() -> None:
     assert_same_rows(table.read(), before)
 
 
+@pytest.mark.table_versions(6)
 def test_the_oldest_write_that_is_not_archived_is_refused() -> None:
     table, _ = history()
     for seed in range(4, 8):
@@ -177,6 +179,7 @@ class _held_elsewhere:  # noqa: N801 - used as a function
         self._thread.join()
 
 
+@pytest.mark.table_versions(6)
 def test_a_log_file_with_blocks_of_others_gets_a_rollback_block() -> None:
     """As storages leave them that append: the blocks of two delta commits in one file."""
     table, instants = history("mor")
@@ -189,7 +192,7 @@ def test_a_log_file_with_blocks_of_others_gets_a_rollback_block() -> None:
     (block,) = read_blocks(table.storage.read(block_file))
     assert (block.type, block.target_instant_time, block.instant_time) == (BlockType.COMMAND, instants[2], result.instant)
     assert_same_rows(table.read(), expected)
-    metadata = decode_plan(HoodieRollbackMetadata, table.storage.read(f".hoodie/{result.instant}.rollback"))
+    metadata = decode_plan(HoodieRollbackMetadata, table.storage.read(state_path(table.storage, f"{result.instant}.rollback")))
     part = metadata.partition_metadata[block_file.rpartition("/")[0]]
     assert part.rollback_log_files == {f"{table.storage.root}/{block_file}": block.length}
     assert table.storage.head(second) is None
@@ -207,7 +210,7 @@ def _joined(table: LocalTable) -> tuple[str, str]:
     table.storage.overwrite(first, before + added)
     last = table.state.timeline.completed().writes().last()
     assert last is not None
-    commit = f".hoodie/{last.requested_time}.deltacommit"
+    commit = state_path(table.storage, f"{last.requested_time}.deltacommit")
     text = table.storage.read(commit).decode().replace(SEAL_KEY, "its.seal")  # as a writer that seals nothing
     replaced = text.replace(second.rpartition("/")[2], first.rpartition("/")[2])
     at = replaced.index(first.rpartition("/")[2])

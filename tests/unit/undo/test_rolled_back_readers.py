@@ -22,6 +22,7 @@ from lakehouse_engine.verify import verify
 from lakehouse_engine.view.restores import WAS_PUBLISHED
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
+from tests.support.versions import state_path, version_of_new_tables
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64())])
 
@@ -35,16 +36,20 @@ class Read:
 
     def __init__(self, table_type: str = "cow") -> None:
         self.storage = MemoryStorage()
-        create_table(self.storage, TableSpec("t", SCHEMA, ["id"], ["v"], [], table_type))
+        create_table(self.storage, TableSpec("t", SCHEMA, ["id"], ["v"], [], table_type, version=version_of_new_tables()))
         self.table = LocalTable(self.storage)
+        self.moments: dict[str, str] = {}
         self.first = self.upsert((1, 1), (2, 1))
         self.read = self.upsert((1, 666), (3, 666))
 
     def upsert(self, *pairs: tuple[int, int]) -> str:
-        return str(self.table.upsert(batch(*pairs)).instant)
+        made = str(self.table.upsert(batch(*pairs)).instant)
+        self.moments[made] = self.table.state.order.moment(made)
+        return made
 
     def changes(self, begin: str, **more: Any) -> list[tuple[int, int]]:
-        found = self.table.read(["id", "v"], query="incremental", begin=begin, **more)
+        """What changed since an instant, for somebody who had read up to when it was completed."""
+        found = self.table.read(["id", "v"], query="incremental", begin=self.moments.get(begin, begin), **more)
         return sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
 
 
@@ -85,7 +90,7 @@ def test_of_several_rollbacks_the_one_that_went_furthest_back_counts(made: Read)
 
 def test_the_first_write_of_a_table_is_rolled_back() -> None:
     storage = MemoryStorage()
-    create_table(storage, TableSpec("t", SCHEMA, ["id"], [], [], "cow"))
+    create_table(storage, TableSpec("t", SCHEMA, ["id"], [], [], "cow", version=version_of_new_tables()))
     table = LocalTable(storage)
     only = table.upsert(batch((1, 1))).instant
     table.rollback()
@@ -119,6 +124,7 @@ def test_a_rollback_without_a_note_counts_as_before(made: Read, monkeypatch: pyt
     assert made.changes(made.read) == []
 
 
+@pytest.mark.table_versions(6)
 def test_it_stays_on_the_active_timeline_when_others_are_archived(made: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     rolled = made.table.rollback().instant
     monkeypatch.setattr(undo, "_changed_rows", lambda state, instant: False)
@@ -183,7 +189,7 @@ def test_either_file_tells_and_a_repair_keeps_it(made: Read, state: State) -> No
 def test_it_is_told_of_where_hudi_finished_it(made: Read) -> None:
     """From our plan, after our process had died; Hudi's outcome has no note."""
     rolled = made.table.rollback().instant
-    path = f"{made.table.state.layout.timeline_folder}/{rolled}.rollback"
+    path = state_path(made.storage, f"{rolled}.rollback")
     made.storage.overwrite(path, encode_plan(decode_plan(HoodieRollbackMetadata, made.storage.read(path)), sealed=False))
     with pytest.raises(TimelineRestoredError):
         made.changes(made.read)
@@ -192,14 +198,15 @@ def test_it_is_told_of_where_hudi_finished_it(made: Read) -> None:
 def test_one_that_is_damaged_does_not_stop_a_restore_half_way(made: Read) -> None:
     rolled = str(made.table.rollback().instant)
     made.upsert((2, 2))
-    for entry in made.storage.list(".hoodie"):
+    for entry in made.storage.walk(".hoodie"):
         if entry.name.startswith(rolled):
             made.storage.overwrite(entry.path, b"Obj\x01")
     made.table.restore(to=made.first)
     assert not made.table.state.timeline.pending()
     with pytest.raises(CorruptInstantError):
         made.changes(made.read)
-    (mended, _) = repair(made.storage, lock_timeout_ms=1000).repaired
+    repaired = repair(made.storage, lock_timeout_ms=1000).repaired
+    (mended,) = (one for one in repaired if one.what.endswith(".rollback"))
     assert "has to read the table anew" in mended.message
     assert verify(made.table.state).ok
 

@@ -21,11 +21,13 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.savepoint import join_comments, split_comments
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.undo.savepoint import create_savepoint, delete_savepoint, find_savepoint, list_savepoints
 from lakehouse_engine.view.protected import protected_files, savepoint_metadata
 from tests.support.local_table import LocalTable
+from tests.support.versions import state_path
 from tests.unit.undo.bringing_back import KINDS, TIMEOUT, copy_of, data_files, history, new_table, rows
 
 
@@ -48,15 +50,15 @@ def test_a_savepoint_pins_base_and_log_files_of_the_newest_commit(kind: str) -> 
 def test_the_record_is_the_one_that_hudi_writes() -> None:
     table, instants = history()
     create_savepoint(table.storage, comment="kept", user="tester", lock_timeout_ms=TIMEOUT)
-    (record,) = fastavro.reader(io.BytesIO(table.storage.read(f".hoodie/{instants[-1]}.savepoint")))
+    (record,) = fastavro.reader(io.BytesIO(table.storage.read(state_path(table.storage, f"{instants[-1]}.savepoint"))))
     assert isinstance(record, dict)
     assert list(record) == ["savepointedBy", "savepointedAt", "comments", "partitionMetadata", "version"]
     assert record["comments"] == "kept"
     assert set(record["partitionMetadata"]) == {"part=x", "part=y"}
     assert record["version"] == 1
     # Hudi leaves the inflight file empty, and never reads it. In an object store it stays empty here too.
-    copy = b"" if in_object_store(table.storage) else table.storage.read(f".hoodie/{instants[-1]}.savepoint")
-    assert table.storage.read(f".hoodie/{instants[-1]}.savepoint.inflight") == copy
+    copy = b"" if in_object_store(table.storage) else table.storage.read(state_path(table.storage, f"{instants[-1]}.savepoint"))
+    assert table.storage.read(state_path(table.storage, f"{instants[-1]}.savepoint.inflight")) == copy
 
 
 def test_log_files_of_later_delta_commits_are_not_pinned() -> None:
@@ -166,7 +168,8 @@ def test_pinned_files_are_deleted_through_no_door() -> None:
 
 def test_a_log_file_is_deleted_only_as_work_of_who_wrote_its_blocks() -> None:
     table, instants = history("mor")
-    (log, *_) = sorted(path for path in data_files(table.storage) if ".log.2_" in path)
+    last = ".log.2_" if table.state.config.version is TableVersion.SIX else f"_{instants[2]}.log.1_"
+    (log, *_) = sorted(path for path in data_files(table.storage) if last in path)
     with pytest.raises(ProtectedFileError, match="was not written by"):
         delete_files_of(table.storage, instants[0], [log])
     with pytest.raises(ProtectedFileError, match="no data file"):
@@ -188,6 +191,7 @@ def test_deleting_a_savepoint_leaves_the_data_and_can_be_told_apart_from_an_unkn
     assert create_savepoint(table.storage, instant=instants[2], name="n", lock_timeout_ms=TIMEOUT).instant == instants[2]
 
 
+@pytest.mark.table_versions(6)
 def test_the_commit_of_a_deleted_savepoint_that_archiving_passed_by_hides_nothing() -> None:
     table, _ = history()
     create_savepoint(table.storage, name="n", lock_timeout_ms=TIMEOUT)
@@ -241,11 +245,11 @@ def _whole(table: LocalTable, metadata: object) -> bool:
 
 def test_a_begun_savepoint_is_none_and_goes_with_the_next_one() -> None:
     table, instants = history()
-    table.storage.create(f".hoodie/{instants[0]}.savepoint.inflight", b"")
+    table.storage.create(state_path(table.storage, f"{instants[0]}.savepoint.inflight"), b"")
     assert list_savepoints(table.state) == []
     create_savepoint(table.storage, lock_timeout_ms=TIMEOUT)
-    assert table.storage.head(f".hoodie/{instants[0]}.savepoint.inflight") is None
-    table.storage.create(f".hoodie/{instants[0]}.savepoint.inflight", b"")
+    assert table.storage.head(state_path(table.storage, f"{instants[0]}.savepoint.inflight")) is None
+    table.storage.create(state_path(table.storage, f"{instants[0]}.savepoint.inflight"), b"")
     assert delete_savepoint(table.storage, instants[0], lock_timeout_ms=TIMEOUT).files == 0
     assert [made.instant for made in list_savepoints(table.state)] == [instants[2]]
 
