@@ -31,18 +31,21 @@ Group = tuple[str, str]
 
 @dataclass(frozen=True, order=True)
 class Log:
-    base: str
+    """`place` is what decides on its slice and its order: what it has in its name, or when the write of that time was completed."""
+
+    place: str
     version: int
     token: str
     path: str
     size: int = field(compare=False)
+    named: str = field(compare=False)
 
     @classmethod
-    def of(cls, path: str, size: int = -1) -> Log:
+    def of(cls, timeline: Timeline, path: str, size: int = -1) -> Log:
         match = LOG_FILE.fullmatch(path.rpartition("/")[2])
         expect(match, f"{path} is no log file")
         assert match is not None
-        return cls(match[2], int(match[3]), match[4], path, size)
+        return cls(timeline.moment(match[2]) if timeline.by_completion else match[2], int(match[3]), match[4], path, size, match[2])
 
 
 @dataclass
@@ -53,12 +56,12 @@ class Files:
     logs: list[Log] = field(default_factory=list)
 
     def slices(self) -> set[str]:
-        return {*self.bases, *(log.base for log in self.logs)}
+        return {*self.bases, *(log.named for log in self.logs)}
 
     def live(self) -> tuple[tuple[str, int] | None, list[Log]]:
         """The newest base file and the logs on top of it, those of a pending compaction included."""
         newest = max(self.bases, default="")
-        return self.bases.get(newest), sorted(log for log in self.logs if log.base >= newest)
+        return self.bases.get(newest), sorted(log for log in self.logs if log.place >= newest)
 
 
 @dataclass
@@ -120,7 +123,7 @@ def _apply(commit: dict[str, Any], time: str, found: Found) -> None:
             expect(found.groups.pop((partition, file_id), None), f"{time} replaces {partition}/{file_id}, which is not there")
     for partition, stats in commit["partitionToWriteStats"].items():
         for stat in stats:
-            _add(found.groups.setdefault((partition, stat["fileId"]), Files()), stat, time)
+            _add(found, found.groups.setdefault((partition, stat["fileId"]), Files()), stat, time)
             found.named[stat["path"]] = stat["fileSizeInBytes"]
 
 
@@ -128,11 +131,12 @@ def stats_of(commit: dict[str, Any]) -> list[dict[str, Any]]:
     return [stat for stats in commit["partitionToWriteStats"].values() for stat in stats]
 
 
-def _add(files: Files, stat: dict[str, Any], time: str) -> None:
+def _add(found: Found, files: Files, stat: dict[str, Any], time: str) -> None:
     path, size, previous = stat["path"], stat["fileSizeInBytes"], stat["prevCommit"]
     match = BASE_FILE.fullmatch(path.rpartition("/")[2])
     if match is None:
-        files.logs.append(Log.of(path, size))
+        files.logs.append(Log.of(found.timeline, path, size))
+        expect(not found.timeline.by_completion or files.logs[-1].named == time, f"{time} names {path}, which is not its own")
         return
     expect(match[2] == time, f"{time} names {path}, which is not its own")
     expect(previous == "null" if not files.slices() else previous in files.slices(), f"{path} follows {previous}, not {files.slices()}")
@@ -207,7 +211,7 @@ def saved_rows(storage: Storage, found: Found, time: str, columns: tuple[str, ..
         if base:
             files.bases[base[2]] = (path, 0)
         else:
-            files.logs.append(Log.of(path))
+            files.logs.append(Log.of(found.timeline, path))
     return read_rows(storage, found, [files.live() for files in groups.values()], columns, until=time)
 
 
@@ -221,7 +225,8 @@ def read_rows(
     """Rows by record key; every one once, and stamped by a completed commit."""
     keys: Counter[str] = Counter()
     rows: dict[str, tuple[Any, ...]] = {}
-    completed = {time for time in found.writes if time <= until}
+    moment = found.timeline.moment
+    completed = {time for time in found.writes if moment(time) <= moment(until)}
     for base, logs in slices:
         for row in _merged(storage, found, base, logs, completed):
             keys[row["_hoodie_record_key"]] += 1
@@ -287,6 +292,9 @@ def check_no_orphans(storage: Storage, found: Found, late: Iterable[str] = ()) -
         if any(path.endswith(f"_{time}.parquet") for time in found.pending):
             continue
         log = LOG_FILE.fullmatch(path.rpartition("/")[2])
+        if found.timeline.by_completion:
+            expect(log and log[2] in found.pending, f"an orphan: {path}")
+            continue
         expect(log and (_group(path), _base_of(path)) in slices, f"an orphan: {path}")
         live = [block.instant for block in whole_blocks(storage.read(path)) if block.type != COMMAND and block.instant in found.writes]
         expect(not live, f"{path} has blocks of {live}, and no commit names it")
@@ -320,6 +328,7 @@ def check_kept(before: Found, after: Found, *, gone: Iterable[str] = (), release
         name = f"{time}.{action}"
         if time not in removed and not (time in archived and name not in after.timeline.contents):
             expect(after.timeline.contents.get(name) == before.timeline.contents[name], f"{name} changed or vanished")
+            expect(after.timeline.completions.get(name) == before.timeline.completions.get(name), f"{name} was completed again")
     lost = set(before.timeline.archived) - archived - removed
     expect(not lost, f"instants {sorted(lost)} are gone from the archive")
     last = max(before.completed, default="")

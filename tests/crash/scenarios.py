@@ -16,6 +16,7 @@ from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.crash.checker import Rows
 from tests.support.local_table import LocalTable
+from tests.support.versions import tables_of, version_of_new_tables
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("part", pa.string()), ("v", pa.string())])
 COLUMNS = ("ts", "part", "v")
@@ -41,7 +42,7 @@ def open_table(storage: Storage) -> LocalTable:
 
 
 def create(storage: Storage, table_type: str = "cow") -> None:
-    create_table(storage, TableSpec("crashed", SCHEMA, ["id"], ["ts"], ["part"], table_type))
+    create_table(storage, TableSpec("crashed", SCHEMA, ["id"], ["ts"], ["part"], table_type, version=version_of_new_tables()))
 
 
 def copy_of(storage: Storage, copy: Memory | None = None) -> Memory | MemoryStorage:
@@ -221,20 +222,21 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario on a table type."""
+    """A scenario on a table type, in a table version."""
 
     scenario: Scenario
     table_type: str
+    version: int = 6
 
     def __str__(self) -> str:
-        return f"{self.scenario.name}, {self.table_type}"
+        return f"{self.scenario.name}, {self.table_type}" + ("" if self.version == 6 else f", v{self.version}")
 
     @property
     def act(self) -> Callable[[LocalTable], object]:
         return self.scenario.act
 
     def setup(self) -> Made:
-        return _made(self.scenario.make, self.table_type)
+        return _made(self.scenario.make, self.table_type, self.version)
 
     def after(self) -> Rows:
         start = self.setup()
@@ -249,8 +251,9 @@ class Case:
 
 
 @lru_cache
-def _made(make: Callable[[str], Made], table_type: str) -> Made:
-    return make(table_type)
+def _made(make: Callable[[str], Made], table_type: str, version: int) -> Made:
+    with tables_of(version):
+        return make(table_type)
 
 
 _GH = by_key(_G, _H)
@@ -310,3 +313,10 @@ def _second(table: LocalTable) -> str:
 
 
 CASES = [Case(scenario, kind) for scenario in [*WRITES, *SERVICES] for kind in scenario.types]
+
+_NEED_ARCHIVE = (_archived, _archived_often, _two_savepoints)
+CASES_OF_9 = [
+    Case(case.scenario, case.table_type, 9)
+    for case in CASES
+    if case.scenario.make not in _NEED_ARCHIVE and not case.scenario.name.startswith("archive")
+]

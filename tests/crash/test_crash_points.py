@@ -12,7 +12,7 @@ from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from tests.crash.checker import check_rows, look
 from tests.crash.harness import FAULTS, Harness, at
-from tests.crash.scenarios import CASES, COLUMNS, START, Case, batch, by_key, create, open_table
+from tests.crash.scenarios import CASES, CASES_OF_9, COLUMNS, START, Case, batch, by_key, create, open_table
 
 EACH = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -27,6 +27,17 @@ def test_action_survives_a_fault_at_every_call(case: Case, fault: Fault) -> None
             harness.check_point(call, fault)
     assert calls
     tell(harness, f"{len(calls)} calls", began)
+
+
+@pytest.mark.parametrize("case", CASES_OF_9, ids=str)
+@pytest.mark.parametrize("fault", [Fault.CRASH_AFTER, Fault.LOST_ACK], ids=str)
+def test_action_on_a_later_version_survives_a_fault_at_every_call(case: Case, fault: Fault) -> None:
+    test_action_survives_a_fault_at_every_call(case, fault)
+
+
+@pytest.mark.parametrize("case", CASES_OF_9, ids=str)
+def test_recovery_of_a_later_version_survives_a_crash_at_every_call(case: Case) -> None:
+    test_recovery_survives_a_crash_at_every_call(case)
 
 
 @EACH

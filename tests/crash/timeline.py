@@ -11,17 +11,18 @@ from typing import Any
 
 import fastavro
 
-from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.base import Storage, StoredFile
 from tests.crash.log_files import blocks
 
-_ACTIONS = "commit|deltacommit|replacecommit|compaction|logcompaction|rollback|clean|restore|savepoint"
+_ACTIONS = "commit|deltacommit|replacecommit|compaction|logcompaction|clustering|rollback|clean|restore|savepoint"
 _INSTANT = re.compile(rf"(\d{{17}})\.(?:({_ACTIONS})(?:\.(requested|inflight))?|(inflight))")
+_LATER_INSTANT = re.compile(rf"(\d{{17}})(?:_(\d{{17}}))?\.(?:({_ACTIONS})(?:\.(requested|inflight))?|(inflight))")
 _ARCHIVE = re.compile(r"\.commits_\.archive\.(\d+)_1-0-1")
 _OTHERS = re.compile(r"hoodie\.properties(\.backup)?")
 WRITES = ("commit", "deltacommit", "replacecommit")
 SERVICES = ("compaction", "logcompaction", "clean")
 """Plans that wait for whoever runs them; everything else that is pending is repaired by the next action."""
-_SAME = {"compaction": "commit", "logcompaction": "deltacommit"}
+_SAME = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 
 Json = dict[str, Any]
 
@@ -40,7 +41,7 @@ class Timeline:
     """`completed` and `pending` are action by time; `archived` the completed instants that the archive holds, with their metadata.
 
     `savepoints` are completed ones by the instant that they keep, `begun` those that never were completed. `contents` are the bytes of
-    every file of the active timeline by name.
+    every file of the active timeline by name, as version 6 has it. `completions` are the completion times of versions 8 and 9.
     """
 
     contents: dict[str, bytes] = field(default_factory=dict)
@@ -49,6 +50,13 @@ class Timeline:
     savepoints: dict[str, Json] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     archived: dict[str, Json] = field(default_factory=dict)
+    completions: dict[str, str] = field(default_factory=dict)
+    by_completion: bool = False
+
+    def moment(self, time: str) -> str:
+        """When an instant shows: versions 8 and 9, when it was completed; a compaction, when it was planned."""
+        planned = {f"{time}.compaction.requested", f"{time}.logcompaction.requested"} & self.contents.keys()
+        return time if planned else self.completions.get(f"{time}.{self.completed.get(time, '')}", time)
 
     @property
     def writes(self) -> list[str]:
@@ -56,7 +64,8 @@ class Timeline:
         rolled_back = {time for record in self.records("rollback") for time in record["commitsRollback"]}
         kept = [time for time, entry in self.archived.items() if entry["actionType"] in WRITES and time not in rolled_back]
         spans = [(plan["savepointToRestoreTimestamp"], time) for time, plan in self.plans("restore").items() if not self.is_void(time)]
-        return sorted(time for time in {*self.published(), *kept} if not any(target < time < restore for target, restore in spans))
+        counts = (time for time in {*self.published(), *kept} if not any(target < time < restore for target, restore in spans))
+        return sorted(counts, key=self.moment)
 
     def published(self) -> set[str]:
         """Times of the completed writes of the active timeline, which every reader takes for committed."""
@@ -64,7 +73,7 @@ class Timeline:
 
     def commit(self, time: str) -> Json:
         if time in self.completed:
-            return dict(json.loads(self.contents[f"{time}.{self.completed[time]}"]))
+            return _commit(f"{time}.{self.completed[time]}", self.contents[f"{time}.{self.completed[time]}"])
         entry = self.archived[time]
         return dict(entry["hoodieReplaceCommitMetadata"] or entry["hoodieCommitMetadata"])
 
@@ -104,21 +113,39 @@ def read_timeline(storage: Storage) -> Timeline:
     timeline = Timeline()
     timeline.archived = _archived(storage)
     states: dict[tuple[str, bool], set[tuple[str, str]]] = {}
-    for entry in storage.list(".hoodie"):
-        if entry.is_directory:
-            continue
-        match = _INSTANT.fullmatch(entry.name)
+    timeline.by_completion = any(entry.path == ".hoodie/timeline" for entry in storage.list(".hoodie"))
+    for entry in _state_files(storage, timeline.by_completion):
+        match = (_LATER_INSTANT if timeline.by_completion else _INSTANT).fullmatch(entry.name)
         if match is None:
             expect(_OTHERS.fullmatch(entry.name), f"unknown file {entry.path}")
             continue
-        time, action, state, plain = match.groups()
-        timeline.contents[entry.name] = storage.read(entry.path)
+        time, *completion, action, state, plain = match.groups()
+        name = f"{time}{entry.name[entry.name.index('.') :]}"
+        if timeline.by_completion:
+            expect((completion[0] is None) is bool(state or plain), f"{entry.path} should have a completion time, or not have one")
+            expect(name not in timeline.contents, f"{name} was completed twice")
+            if completion[0]:
+                timeline.completions[name] = completion[0]
+        timeline.contents[name] = storage.read(entry.path)
         states.setdefault((time, action == "savepoint"), set()).add((action or "commit", state or plain or "completed"))
     for name, content in timeline.contents.items():
         _parse(name, content)
     for (time, savepoint), seen in states.items():
         _sort_in(timeline, time, seen, savepoint)
     return timeline
+
+
+def _state_files(storage: Storage, by_completion: bool) -> list[StoredFile]:
+    found = [entry for entry in storage.list(".hoodie") if not entry.is_directory]
+    if by_completion:
+        stray = [entry.path for entry in found if not _OTHERS.fullmatch(entry.name)]
+        expect(not stray, f"unknown files {stray}")
+        found = [entry for entry in storage.list(".hoodie/timeline") if not entry.is_directory]
+    return found
+
+
+def _commit(name: str, content: bytes) -> Json:
+    return record_of(name, content) if content.startswith(b"Obj\x01") else dict(json.loads(content))
 
 
 def _sort_in(timeline: Timeline, time: str, seen: set[tuple[str, str]], savepoint: bool) -> None:
@@ -150,9 +177,9 @@ def _parse(name: str, content: bytes) -> None:
     kind = name[18:]
     try:
         if kind in WRITES:
-            expect(isinstance(json.loads(content).get("partitionToWriteStats"), dict), f"{name} is no commit")
+            expect(isinstance(_commit(name, content).get("partitionToWriteStats"), dict), f"{name} is no commit")
         elif kind in ("inflight", "deltacommit.inflight", "replacecommit.inflight"):
-            expect(not content or isinstance(json.loads(content), dict), f"{name} is no plan of a write")
+            expect(not content or isinstance(_commit(name, content), dict), f"{name} is no plan of a write")
         elif content or kind in ("rollback", "clean", "restore", "savepoint", "compaction.requested", "logcompaction.requested"):
             record_of(name, content)
     except Violation:
