@@ -14,14 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.errors import InstantCleanedError, LakehouseError, UnsupportedTableError, UnsupportedTableVersionError
+from lakehouse_engine.errors import InstantCleanedError, LakehouseError, UnsupportedTableError
 from lakehouse_engine.model.keys import COMMIT_TIME
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.view.table_state import TableState
 from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
-from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows, first_difference
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
@@ -150,12 +149,3 @@ def test_partial_rows_of_a_range_have_the_values_that_they_keep(unpack: Unpack) 
     assert changed.num_rows == 2
     options = {key: str(value) for key, value in dict(manifest[name]["options"]).items()}  # type: ignore[call-overload]
     assert_same_rows(read(unpack(table), Reading(table, name), options), changed)
-
-
-@pytest.mark.parametrize("table", ["v8-1.2.0/mor_compaction", "v9-1.2.0/cow_defaults"])
-def test_a_write_is_refused_and_changes_nothing(table: str, unpack: Unpack) -> None:
-    path = unpack(table)
-    before = sorted((file.relative_to(path), file.stat().st_mtime_ns) for file in path.rglob("*"))
-    with pytest.raises(UnsupportedTableVersionError, match="read, not written"):
-        LocalTable(LocalStorage(str(path))).delete_partitions(["part=2024-01-01"])
-    assert sorted((file.relative_to(path), file.stat().st_mtime_ns) for file in path.rglob("*")) == before
