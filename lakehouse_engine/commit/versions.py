@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from lakehouse_engine.commit.beside.pending import pending_groups
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.order import Order
+from lakehouse_engine.model.order import Order, in_time_order
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.listings.listing import StorageLister
+from lakehouse_engine.view.slicing import slice_of
 from lakehouse_engine.view.table_state import TableState
 
 _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
@@ -43,15 +45,31 @@ class GroupVersions:
 
 
 def partition_versions(partition_path: str, files: Iterable[StoredFile], timeline: Timeline) -> list[GroupVersions]:
-    """The groups of one listing, sorted by file id. Names outside of Hudi's grammar are passed over."""
+    """The groups of one listing, sorted by file id. Names outside of Hudi's grammar are passed over.
+
+    In versions 8 and 9 a committed log is of the slice that `view.slicing.slice_of` says, another one a version of its own.
+    """
     groups: dict[str, dict[str, list[StoredFile]]] = {}
+    logs: dict[str, list[tuple[LogFile, StoredFile]]] = {}
+    begun: dict[str, set[str]] = {}
     for file in files:
         if is_base_file_name(file.name):
             base = parse_base_file(partition_path, file.name)
             groups.setdefault(base.file_id, {}).setdefault(base.instant_time, []).append(file)
+            if timeline.is_committed(base.instant_time):
+                begun.setdefault(base.file_id, set()).add(base.instant_time)
         elif is_log_file_name(file.name):
             log = parse_log_file(partition_path, file.name)
-            groups.setdefault(log.file_id, {}).setdefault(log.base_instant, []).append(file)
+            if timeline.order.goes_by_completion and not log.is_cdc and timeline.is_committed(log.base_instant):
+                logs.setdefault(log.file_id, []).append((log, file))
+            else:
+                groups.setdefault(log.file_id, {}).setdefault(log.base_instant, []).append(file)
+    for file_id, found in logs.items():
+        slices, versions = begun.setdefault(file_id, set()), groups.setdefault(file_id, {})
+        for log, file in in_time_order(found, lambda pair: timeline.order.moment(pair[0].base_instant)):
+            base_instant = slice_of(log, slices, timeline.order)
+            slices.add(base_instant)
+            versions.setdefault(base_instant, []).append(file)
     return [GroupVersions(FileGroupId(partition_path, file_id), _versions(groups[file_id], timeline)) for file_id in sorted(groups)]
 
 

@@ -1,6 +1,6 @@
 """File names and a timeline make file groups and slices. Pure; holds the visibility rules (hudi-format 6 and II.3).
 
-1. A slice is the base file and the logs with one base instant (`_slice_of`).
+1. A slice is the base file and the logs with one base instant (`slice_of`).
 2. A base file counts if its instant is committed and named it; so files of pending, failed and unknown instants do not, be they
    writes, clusterings or compactions, nor what an attempt of a task left that outlived its commit (`named`).
 3. Logs count if their base instant is committed, or is a compaction that is pending: once scheduled, writers log to the slice that
@@ -59,11 +59,11 @@ def build_file_groups(
     for file_id, found_logs in logs.items():
         slices = groups.setdefault(file_id, {})
         for log in sorted(found_logs, key=lambda one: timeline.order.moment(one.base_instant)):
-            slices.setdefault(_slice_of(log, slices, timeline.order), _Collected()).log_files.append(log)
+            slices.setdefault(slice_of(log, slices, timeline.order), _Collected()).log_files.append(log)
     return [_file_group(FileGroupId(partition_path, file_id), groups[file_id], timeline.order) for file_id in sorted(groups)]
 
 
-def _slice_of(log: LogFile, begun: Iterable[str], order: Order) -> str:
+def slice_of(log: LogFile, begun: Iterable[str], order: Order) -> str:
     """The base instant of the slice that a log belongs to. `begun` are those of the group that base files and older logs began.
 
     In version 6 it is in the log's name. In 8 and 9 the name has the delta commit that wrote the log: it is of the newest slice that was

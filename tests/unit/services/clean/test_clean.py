@@ -20,6 +20,9 @@ from lakehouse_engine.services.clean import clean, clean_is_due
 from lakehouse_engine.timeline.active import ActiveTimeline
 from tests.support.local_table import LocalTable
 from tests.unit.services.clean.tables import COW, MOR, TIMEOUT_MS, content, data_files, new_table, rows, updated
+from tests.unit.services.versions import version
+
+__all__ = ["version"]
 
 VERSIONS = CleanOptions(policy="KEEP_LATEST_FILE_VERSIONS", versions_retained=1)
 
@@ -271,7 +274,7 @@ def test_hours_are_counted_by_the_clock_and_not_from_an_instant_that_is_ahead_of
     state = table.state
     ahead = format_instant_time(datetime.now(UTC) + timedelta(hours=20))
     for step in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
-        name = state.layout.file_name(Instant(ahead, Action.COMMIT, step))
+        name = state.layout.file_name(Instant(ahead, Action.COMMIT, step, ahead if step is State.COMPLETED else None))
         done = state.layout.encode_commit(HoodieCommitMetadata()) if step is State.COMPLETED else b""
         table.storage.create(f"{state.layout.timeline_folder}/{name}", done)
     result = run(table, CleanOptions(policy="KEEP_LATEST_BY_HOURS", hours_retained=1))
