@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from lakehouse_engine.errors import CorruptLogError, FormatError, UnsupportedTableError
 from lakehouse_engine.files.absent_columns import AbsentColumns
@@ -46,9 +47,9 @@ class LogOutcome:
     """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks. There
     are no `keys` where rows were told apart by their positions.
 
-    `deleted_at` has, where there is one ordering field, its stored value in the deletion that key i ended as: null where that always
-    applies, and for rows. `positions` has the row of the base file that has key i (-1: none), where blocks told. `absent` says what the
-    rows of `data` do not have, where some have some of the columns.
+    `deleted_at` has the stored ordering value of the deletion that key i ended as, a struct of values where there are several ordering
+    fields: null where that always applies, and for rows. `positions` has the row of the base file that has key i (-1: none), where blocks
+    told. `absent` says what the rows of `data` do not have, where some have some of the columns.
     """
 
     keys: pa.Array | None
@@ -115,7 +116,7 @@ def fold_logs(
     records = sum(part.num_rows for part in decoded if isinstance(part, pa.Table))
     mixing = _Mixing(pool, rules, AbsentColumns.of(lacking))
     rows, last = _fold(events, mixing)
-    deleted_at = _deleted_at(ordering[0], events, rows, last) if len(ordering) == 1 else None
+    deleted_at = _deleted_at(ordering, events, rows, last) if ordering else None
     return LogOutcome(found, rows, pool.table(), records, deleted_at, at, mixing.absent)
 
 
@@ -124,8 +125,13 @@ def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Ar
 
     For `rules` that weigh deletions; `deleted_at` as in `LogOutcome`.
     """
-    won = rules.merger.deletes(base, [deleted_at])
+    won = rules.merger.deletes(base, values_of_fields(deleted_at))
     return np.asarray(deleted_at.is_null()) | (True if won is None else won)
+
+
+def values_of_fields(deleted_at: pa.Array) -> list[pa.Array]:
+    """The values of each ordering field; `deleted_at` as in `LogOutcome`."""
+    return deleted_at.flatten() if pat.is_struct(deleted_at.type) else [deleted_at]
 
 
 def _decode(scanned: ScannedBlock, wanted: pa.Schema, rules: MergeRules) -> tuple[pa.Table | DeleteRecords, frozenset[str]]:
@@ -190,25 +196,20 @@ def _rows(decoded: Sequence[pa.Table | DeleteRecords]) -> Rows:
 
 def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> list[pa.Array]:
     """Stored ordering values of records and deletions together, one array a field."""
-    columns = []
-    stored = [[] if isinstance(part, DeleteRecords) else rules.ordering.stored(part) for part in decoded]
-    for number, kind in enumerate(rules.ordering.types(wanted)):
-        parts = [
-            part.ordering(kind) if isinstance(part, DeleteRecords) else values[number] for part, values in zip(decoded, stored, strict=True)
-        ]
-        columns.append(_flat(parts, kind))
-    return columns
+    kinds = rules.ordering.types(wanted)
+    stored = [part.orderings(kinds) if isinstance(part, DeleteRecords) else rules.ordering.stored(part) for part in decoded]
+    return [_flat([values[number] for values in stored], kind) for number, kind in enumerate(kinds)]
 
 
 def _always(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> npt.NDArray[np.bool_]:
-    """Which deletions apply whatever the ordering value of what is there. An entry holds one value: it is compared with one field only."""
+    """Which deletions apply whatever the ordering value of what is there: also those that do not have a value of each ordering field."""
     kinds = rules.ordering.types(wanted)
     parts = [np.empty(0, np.bool_)]
     for part in decoded:
         if not isinstance(part, DeleteRecords):
             parts.append(np.zeros(part.num_rows, np.bool_))
         elif len(kinds) != 1:
-            parts.append(np.ones(len(part), np.bool_))
+            parts.append(~part.has_each(kinds))
         elif rules.weighs_deletions:
             # A value of another type than the field's is compared with nothing.
             parts.append(part.always() | np.asarray(part.ordering(kinds[0]).is_null()))
@@ -251,12 +252,14 @@ def _fold(events: _Events, mixing: _Mixing) -> tuple[Rows, Rows]:
     return state, last
 
 
-def _deleted_at(ordering: pa.Array, events: _Events, rows: Rows, last: Rows) -> pa.Array:
+def _deleted_at(ordering: Sequence[pa.Array], events: _Events, rows: Rows, last: Rows) -> pa.Array:
     """As `LogOutcome` has it."""
-    if not len(ordering):
-        return ordering
+    names = [str(number) for number in range(len(ordering))]
+    values = ordering[0] if len(ordering) == 1 else pa.StructArray.from_arrays(ordering, names)
+    if not len(values):
+        return values
     nowhere = (rows != DELETED) | events.always[last]
-    return pa.nulls(len(rows), ordering.type) if nowhere.all() else ordering.take(pa.array(last, mask=nowhere))
+    return pa.nulls(len(rows), values.type) if nowhere.all() else values.take(pa.array(last, mask=nowhere))
 
 
 def _turns(codes: Rows) -> list[Rows]:

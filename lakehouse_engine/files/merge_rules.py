@@ -52,7 +52,7 @@ class MergeRules:
             None if config.populates_meta_fields else key_generator_of(config),
             payload.delete_marks(config.properties),
             as_stored,
-            payload.weighs_deletions and len(ordering) == 1,
+            payload.weighs_deletions and len(ordering) > 0,
         )
 
     @property

@@ -118,6 +118,16 @@ class DeleteRecords:
         """The values as those of the one ordering field of type `kind`; null where a delete has none or one of another class."""
         return OrderingValues(self.wrappers, self.values).of_type(kind)
 
+    def has_each(self, kinds: Sequence[pa.DataType]) -> npt.NDArray[np.bool_]:
+        """Which deletes have a value of each of several ordering fields, of these types or null."""
+        found = np.zeros(len(self), np.bool_)
+        if len(kinds) == len(self.members):
+            rows = self.wrappers == Wrapper.ARRAY
+            found[rows] = True
+            for one, kind in zip(self.members, kinds, strict=True):
+                found[rows] &= (one.wrappers == Wrapper.NULL) | np.asarray(one.of_type(kind).is_valid())
+        return found
+
     def orderings(self, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
         """The values of each ordering field, of these types; null where a delete has none, of another class, or of other fields."""
         if len(kinds) == 1:

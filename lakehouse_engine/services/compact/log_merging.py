@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.files.base_positions import positions_footer
-from lakehouse_engine.files.log_records import DELETED, LogOutcome
+from lakehouse_engine.files.log_records import DELETED, LogOutcome, values_of_fields
 from lakehouse_engine.files.log_scanner import LoggedSlice, ScannedLogs
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader
@@ -127,8 +127,9 @@ def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMer
         some = keys.filter(mask)
         if len(some):
             partitions = pa.repeat(task.piece.slice.partition_path, len(some))
-            values = ordering.filter(mask) if valued else None
-            yield render_block(BlockType.DELETE, header, encode_delete_content(some, partitions, values))
+            values = values_of_fields(ordering.filter(mask)) if valued else []
+            one, several = (values[0], ()) if len(values) == 1 else (None, values)
+            yield render_block(BlockType.DELETE, header, encode_delete_content(some, partitions, one, orderings=several))
 
 
 def _stat(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lakehouse_engine.files.base_file import projected_schema
-from lakehouse_engine.files.log_records import DELETED, NO_ROW, deletions_win, fold_logs
+from lakehouse_engine.files.log_records import DELETED, NO_ROW, deletions_win, fold_logs, values_of_fields
 from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
 from lakehouse_engine.files.slice_reader import SliceReader, plain
 from lakehouse_engine.format.log.positions import NOT_IN_BASE
@@ -244,7 +244,7 @@ class _Settling:
     def _yield_to_deletions(self, wins: Mask, chosen: Mask) -> None:
         if self.task.reader.rules.weighs_deletions and chosen.any():
             deleted_at = self._deleted_at(chosen)
-            wins[chosen] &= incoming_wins([deleted_at], self._incoming(chosen)) | np.asarray(deleted_at.is_null())
+            wins[chosen] &= incoming_wins(values_of_fields(deleted_at), self._incoming(chosen)) | np.asarray(deleted_at.is_null())
 
     def _deleted_at(self, chosen: Mask) -> pa.Array:
         return self.logs.deleted_at.take(pa.array(self.keys[chosen]))

@@ -172,6 +172,7 @@ def context_of(storage: MemoryStorage, logs: str = "PARQUET") -> FileContext:
 def log_compacted(reader: SliceReader, piece: LoggedSlice, logs: str = "PARQUET") -> LoggedSlice:
     """The slice with one log in the place of all of its logs."""
     storage = reader.storage
+    assert isinstance(storage, MemoryStorage)
     stat = compact_logs(LogCompactTask(context_of(storage, logs), 0, reader, piece, 1 << 20))
     assert stat.path is not None
     log = replace(parse_log_file(PARTITION, stat.path.rpartition("/")[2]), size=len(storage.read(stat.path)))
