@@ -83,9 +83,7 @@ def reference(mode: str, base: Sequence[Row], blocks: Sequence[Sequence[Event]])
     rows = []
     for row in base:
         offered, stored = state.pop(row.key, None), row._replace(time=BASE_TIME)
-        ends = stored if offered is None else after(stored, offered, by_event_time)
-        # An older row of the logs does not fill anything: the stored one has all columns.
-        rows.append(ends)
+        rows.append(stored if offered is None else after(stored, offered, by_event_time))
     return [row for row in [*rows, *state.values()] if isinstance(row, Row)]
 
 
@@ -138,7 +136,7 @@ def slice_of(storage: MemoryStorage, base: Sequence[Row], contents: Sequence[byt
     return LoggedSlice(FileSlice(FileGroupId(PARTITION, "a-0"), BASE_TIME, replace(file, size=size), tuple(logs)), tuple(promises))
 
 
-def reader_of(storage: MemoryStorage, mode: str) -> SliceReader:
+def reader_of(storage: MemoryStorage, mode: str, **more: str) -> SliceReader:
     properties = {
         "hoodie.table.name": "t",
         "hoodie.table.type": "MERGE_ON_READ",
@@ -146,6 +144,7 @@ def reader_of(storage: MemoryStorage, mode: str) -> SliceReader:
         "hoodie.table.recordkey.fields": "id",
         "hoodie.table.ordering.fields": "ts",
         "hoodie.record.merge.mode": mode,
+        **more,
     }
     times = frozenset(instant(number) for number in range(1, 20))
     return SliceReader(storage, SCHEMA, MergeRules.of(TableConfig(properties), SCHEMA), LogScope(times, BASE_TIME))
@@ -209,6 +208,26 @@ def test_what_compactions_make_has_the_same_rows(mode: str, base: list[Row], blo
     file = parse_base_file(PARTITION, stat.path.rpartition("/")[2])
     compacted = replace(piece.slice, base_file=replace(file, size=len(storage.read(file.path))), log_files=())
     assert read_all(reader, LoggedSlice(compacted)) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+@settings(deadline=None, max_examples=60)
+@given(base=BASE, blocks=st.lists(rows_with(ALL) | DELETES, min_size=1, max_size=5))
+def test_nulls_are_filled_where_the_table_says_so(mode: str, base: list[Row], blocks: list[list[Event]]) -> None:
+    """`hoodie.table.partial.update.mode` of version 9: a null does what a column does that is not there."""
+    storage = MemoryStorage()
+    reader = reader_of(storage, mode, **{"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"})
+    piece = slice_of(storage, base, [log_block(instant(number), block) for number, block in enumerate(blocks, 2)])
+    expected = of_rows(reference(mode, without_nulls(base), [without_nulls(block) for block in blocks]))
+    assert read_all(reader, piece) == expected
+    assert read_all(reader, log_compacted(reader, piece)) == expected
+
+
+def without_nulls(events: Sequence[Any]) -> list[Any]:
+    def bare(row: Row) -> Row:
+        return row._replace(values={name: value for name, value in row.values.items() if value is not None})
+
+    return [bare(event) if isinstance(event, Row) else event for event in events]
 
 
 FULL = Row("k", 3, {"a": 1, "b": "x"})
