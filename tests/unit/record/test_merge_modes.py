@@ -98,7 +98,8 @@ INCOMING = pa.table({"ts": [10, 9, 11], "v": ["?", "y", "?"], "b": [b"?", b"8", 
 
 def merged(merger: RecordMerger) -> list[dict[str, object]]:
     wins = merger.wins([BASE.column("ts")], [INCOMING.column("ts")])
-    return merger.combine(BASE, INCOMING, wins).to_pylist()
+    rows: list[dict[str, object]] = merger.combine(BASE, INCOMING, wins).to_pylist()
+    return rows
 
 
 def test_the_newer_row_is_filled_whichever_is_stored() -> None:
