@@ -12,6 +12,7 @@ from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.listings.kept import KeptAt, KeptPartition
 from lakehouse_engine.view.listings.listing import Lister
+from lakehouse_engine.view.planned import Planned
 from lakehouse_engine.view.slicing import build_file_groups, is_replaced, slice_as_of
 
 
@@ -21,7 +22,8 @@ class FileSystemView:
     `timeline` is the whole active one, as loaded. `replaced` is called when replaced groups are first needed: it maps each to the time
     of the completed commit that replaced it. `named` gives the partitions that commits name: those that have data files count as
     partitions though they have lost their metafile. `is_named` says of a base file of a committed instant whether the commit named it.
-    `kept` has what earlier states of the table listed, as far as it still holds: that is not listed again.
+    `kept` has what earlier states of the table listed, as far as it still holds: that is not listed again. `planned` tells of
+    the slices that pending compactions will make (`planned_slices`).
     Methods that take `partition` answer for all partitions when it is None; slices come sorted by partition path and file id.
     """
 
@@ -33,7 +35,9 @@ class FileSystemView:
         named: Callable[[], Iterable[str]] = tuple,
         is_named: Callable[[BaseFile], bool] = lambda base: True,
         kept: KeptAt | None = None,
+        planned: Callable[[], Planned] = dict,
     ) -> None:
+        self._planned = planned
         self._kept = kept
         self._from_kept: set[str] = set()
         self._knew_paths = False
@@ -81,7 +85,7 @@ class FileSystemView:
                 strays.append(base)
             return named
 
-        groups = build_file_groups(partition, files, self._timeline, is_named)
+        groups = build_file_groups(partition, files, self._timeline, is_named, self._planned)
         self._strays[partition] = strays
         if self._kept is not None:
             self._kept.keep(partition, files, groups)

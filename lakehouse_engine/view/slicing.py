@@ -20,6 +20,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import Order, age, earliest, is_later, latest
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.timeline import Timeline
+from lakehouse_engine.view.planned import Planned
 
 
 @dataclass(slots=True)
@@ -35,11 +36,16 @@ def _any_base(base: BaseFile) -> bool:
 
 
 def build_file_groups(
-    partition_path: str, files: Iterable[StoredFile], timeline: Timeline, is_named: Callable[[BaseFile], bool] = _any_base
+    partition_path: str,
+    files: Iterable[StoredFile],
+    timeline: Timeline,
+    is_named: Callable[[BaseFile], bool] = _any_base,
+    planned: Callable[[], Planned] = dict,
 ) -> list[FileGroup]:
     """The groups of a partition with their visible slices, newest first; sorted by file id, groups without any left out.
 
-    `timeline` is the whole active one, as loaded. `is_named` is asked of base files of committed instants. A slice on a pending compaction
+    `timeline` is the whole active one, as loaded. `is_named` is asked of base files of committed instants, and `planned`, which is as
+    `planned_slices` makes it, where there are logs of versions 8 and 9. A slice on a pending compaction
     has logs only. Names outside of Hudi's grammar and CDC files are passed over. Replaced groups are included: what replaced them depends
     on the instant asked for.
     """
@@ -58,13 +64,15 @@ def build_file_groups(
                 logs.setdefault(log.file_id, []).append(log)
     for file_id, found_logs in logs.items():
         slices = groups.setdefault(file_id, {})
+        opening = planned().get(FileGroupId(partition_path, file_id), ()) if timeline.order.goes_by_completion else ()
         for log in sorted(found_logs, key=lambda one: timeline.order.moment(one.base_instant)):
-            slices.setdefault(slice_of(log, slices, timeline.order), _Collected()).log_files.append(log)
+            slices.setdefault(slice_of(log, (*slices, *opening), timeline.order), _Collected()).log_files.append(log)
     return [_file_group(FileGroupId(partition_path, file_id), groups[file_id], timeline.order) for file_id in sorted(groups)]
 
 
 def slice_of(log: LogFile, begun: Iterable[str], order: Order) -> str:
-    """The base instant of the slice that a log belongs to. `begun` are those of the group that base files and older logs began.
+    """The base instant of the slice that a log belongs to. `begun` are those of the group that base files, pending compactions and
+    older logs began.
 
     In version 6 it is in the log's name. In 8 and 9 the name has the delta commit that wrote the log: it is of the newest slice that was
     begun before that commit was completed, or begins one (Hudi `HoodieFileGroup.getBaseInstantTime`).

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 from lakehouse_engine.errors import (
     CorruptInstantError,
@@ -39,6 +39,7 @@ from lakehouse_engine.view.listings.kept import KeptAt, KeptPartitions
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.listings.named import NamedFiles
 from lakehouse_engine.view.news import Moment
+from lakehouse_engine.view.planned import planned_slices
 from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.slicing import replaced_groups
 
@@ -213,7 +214,8 @@ class TableState:
         """The table as if nothing had happened after `moment`: no later instant is opened."""
         timeline, commits = self.timeline.up_to(moment), self._commits
         named = NamedFiles(timeline, commits.named, self._archived.files)
-        view = FileSystemView(StorageLister(self.storage), timeline, lambda: _replaced(timeline, commits), is_named=named.has)
+        lister, planned = StorageLister(self.storage), cache(partial(planned_slices, self.active, timeline))
+        view = FileSystemView(lister, timeline, lambda: _replaced(timeline, commits), is_named=named.has, planned=planned)
         return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived, KeptPartitions(), self._folders)
 
     def may_have_folder(self, path: str) -> bool:
@@ -308,15 +310,16 @@ class TableState:
         archived = _Archived(storage, config, layout, timeline, has_archive)
         lister = lister_of(storage, partitioned=bool(config.partition_fields))
         named = NamedFiles(timeline, commits.named, archived.files)
+        planned = cache(partial(planned_slices, active, timeline))
         kept = KeptAt(
             store,
             Moment(config, timeline, active, files, commits.of),
-            lambda: (timeline.start, timeline.pending_compactions, archived.files().marks),
+            lambda: (timeline.start, timeline.pending_compactions, archived.files().marks, frozenset(planned().items())),
             named.has_log,
             lambda path: lister.is_partition(path) or has_data(lister, path),
         )
         replaced, paths = partial(_replaced, timeline, commits), partial(_named_partitions, timeline, commits, archived)
-        view = FileSystemView(lister, timeline, replaced, paths, named.has, kept)
+        view = FileSystemView(lister, timeline, replaced, paths, named.has, kept, planned)
         return cls(storage, config, layout, timeline, view, commits, archived, store, shown)
 
 

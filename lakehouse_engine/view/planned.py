@@ -1,0 +1,33 @@
+"""Which slices pending compactions will make, where the names of logs do not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from lakehouse_engine.errors import InstantNotFoundError, MetadataError
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.plans import HoodieCompactionPlan
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.model.order import in_time_order
+from lakehouse_engine.timeline.timeline import Timeline
+
+Planned = Mapping[FileGroupId, tuple[str, ...]]
+
+
+def planned_slices(active: ActiveTimeline, timeline: Timeline) -> Planned:
+    """The base instants of slices that pending compactions will make, of each group; empty in version 6, whose logs are named by them.
+
+    A plan that is damaged, or was taken back since the timeline was loaded, makes none: nobody carries it out, and until a compaction is
+    completed rows are the same whether or not logs are on the slice that it makes.
+    """
+    found: dict[FileGroupId, tuple[str, ...]] = {}
+    if timeline.order.goes_by_completion:
+        for time in in_time_order(timeline.pending_compactions, str):
+            with suppress(InstantNotFoundError, MetadataError):
+                plan = active.plan(HoodieCompactionPlan, Instant(time, Action.COMPACTION, State.REQUESTED))
+                for operation in plan.operations or ():
+                    group = FileGroupId(operation.partition_path or "", operation.file_id or "")
+                    found[group] = (*found.get(group, ()), time)
+    return found
