@@ -237,9 +237,7 @@ def read_rows(
     return rows
 
 
-def _merged(
-    storage: Storage, found: Found, base: tuple[str, int] | None, logs: list[Log], completed: set[str]
-) -> Iterable[dict[str, Any]]:
+def _merged(storage: Storage, found: Found, base: tuple[str, int] | None, logs: list[Log], completed: set[str]) -> Iterable[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     if base is not None:
         name = base[0].rpartition("/")[2]

@@ -169,9 +169,7 @@ class Process:
     def _is_lost_too(self, request: Request, meet: Meet, changes: bool) -> bool:
         assert self._met is not None
         like_it = changes and request.what == self._met.what
-        return (
-            meet in _FOR_ALL or (meet in _FOR_ALL_LIKE_IT and like_it) or (meet is Meet.ANSWERS_LOST and request.key == self._met.key)
-        )
+        return meet in _FOR_ALL or (meet in _FOR_ALL_LIKE_IT and like_it) or (meet is Meet.ANSWERS_LOST and request.key == self._met.key)
 
     def _error(self) -> GenericError:
         """Each of the ways in turn, so that every kind of request meets all of them somewhere."""
