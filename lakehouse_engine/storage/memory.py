@@ -24,6 +24,7 @@ class MemoryStorage:
         self._root = root.rstrip("/")
         self._files: _Files = {}
         self._guard = threading.RLock()
+        self._emptied: set[str] = set()  # folders stay when their last file goes, and can be synced
 
     @property
     def root(self) -> str:
@@ -105,6 +106,7 @@ class MemoryStorage:
     def delete(self, path: str) -> bool:
         relative = self._file_path(path)
         with self._guard:
+            self._emptied.add(relative.rpartition("/")[0])
             return self._files.pop(relative, None) is not None
 
     def delete_tree(self, path: str) -> None:
@@ -157,7 +159,7 @@ class MemoryStorage:
         return False
 
     def sync(self, path: str) -> None:
-        if self.head(path) is None:
+        if self.head(path) is None and check_relative(path) not in self._emptied:
             raise StoredFileNotFoundError(f"cannot make {path!r} durable: it is not there", path=path, root=self._root)
 
     def _file_path(self, path: str) -> str:

@@ -13,6 +13,7 @@ import fastavro
 
 from lakehouse_engine.storage.base import Storage, StoredFile
 from tests.crash.log_files import blocks
+from tests.support.versions import timeline_folder
 
 _ACTIONS = "commit|deltacommit|replacecommit|compaction|logcompaction|clustering|rollback|clean|restore|savepoint"
 _INSTANT = re.compile(rf"(\d{{17}})\.(?:({_ACTIONS})(?:\.(requested|inflight))?|(inflight))")
@@ -113,7 +114,7 @@ def read_timeline(storage: Storage) -> Timeline:
     timeline = Timeline()
     timeline.archived = _archived(storage)
     states: dict[tuple[str, bool], set[tuple[str, str]]] = {}
-    timeline.by_completion = any(entry.path == ".hoodie/timeline" for entry in storage.list(".hoodie"))
+    timeline.by_completion = timeline_folder(storage) != ".hoodie"
     for entry in _state_files(storage, timeline.by_completion):
         match = (_LATER_INSTANT if timeline.by_completion else _INSTANT).fullmatch(entry.name)
         if match is None:

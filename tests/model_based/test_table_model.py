@@ -20,13 +20,14 @@ FIRST = int(os.environ.get("LAKEHOUSE_MODEL_SEED", "0"))
 STEPS = 15
 _BLOCK = 25
 BLOCKS = [str(first) for first in range(FIRST, FIRST + SEQUENCES, _BLOCK)]
+LATER_BLOCKS = [str(first) for first in range(FIRST + 1000, FIRST + 1000 + SEQUENCES // 2, _BLOCK)]
 _HARMLESS = ("bulk_insert", "insert", "upsert", "upsert_columns", "delete", "schedule", "savepoint", "delete_savepoint")
 
 
-def run(number: int) -> Counter[str]:
+def run(number: int, version: int = 6) -> Counter[str]:
     """One sequence; how many of its steps applied, and how many of its instants and ranges were read at the end."""
     chance = random.Random(number)
-    history, steps = History(Make.random(chance)), list[Step]()
+    history, steps = History(Make.random(chance, version)), list[Step]()
     tried = 0
     try:
         while len(steps) < STEPS and tried < 4 * STEPS:
@@ -49,9 +50,18 @@ def run(number: int) -> Counter[str]:
 
 @pytest.mark.parametrize("first", BLOCKS)
 def test_random_histories_equal_the_model_after_each_step(first: str) -> None:
-    numbers = range(int(first), min(int(first) + _BLOCK, FIRST + SEQUENCES))
-    counted = sum(map(run, numbers), Counter[str]())
-    print(f"LAKEHOUSE_MODEL_SEED={first}: {len(numbers)} sequences, {dict(sorted(counted.items()))}")
+    check_block(range(int(first), min(int(first) + _BLOCK, FIRST + SEQUENCES)))
+
+
+@pytest.mark.parametrize("first", LATER_BLOCKS)
+def test_random_histories_on_a_later_version_equal_the_model(first: str) -> None:
+    """Other numbers than those of version 6."""
+    check_block(range(int(first), int(first) + _BLOCK), version=9)
+
+
+def check_block(numbers: range, version: int = 6) -> None:
+    counted = sum((run(number, version) for number in numbers), Counter[str]())
+    print(f"LAKEHOUSE_MODEL_SEED={numbers[0]}, version {version}: {len(numbers)} sequences, {dict(sorted(counted.items()))}")
     assert counted["steps"] >= 0.95 * STEPS * len(numbers)
     # So that errors are no way to pass: most of what there was is there at the end.
     assert all(counted[f"{kind}read"] > 2 * counted[f"{kind}gone"] for kind in ("", "optimized ", "range "))
