@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from lakehouse_engine.errors import InstantNotFoundError, MetadataError
-from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.model.order import in_time_order
 from lakehouse_engine.timeline.timeline import Timeline
 
 Planned = Mapping[FileGroupId, tuple[str, ...]]
@@ -24,10 +23,9 @@ def planned_slices(active: ActiveTimeline, timeline: Timeline) -> Planned:
     """
     found: dict[FileGroupId, tuple[str, ...]] = {}
     if timeline.order.goes_by_completion:
-        for time in in_time_order(timeline.pending_compactions, str):
+        for instant in timeline.pending().filter(lambda one: one.action is Action.COMPACTION):
             with suppress(InstantNotFoundError, MetadataError):
-                plan = active.plan(HoodieCompactionPlan, Instant(time, Action.COMPACTION, State.REQUESTED))
-                for operation in plan.operations or ():
+                for operation in active.plan(HoodieCompactionPlan, instant.at(State.REQUESTED)).operations or ():
                     group = FileGroupId(operation.partition_path or "", operation.file_id or "")
-                    found[group] = (*found.get(group, ()), time)
+                    found[group] = (*found.get(group, ()), instant.requested_time)
     return found
