@@ -380,9 +380,7 @@ class History:
             return  # of a partial update in a log an incremental query shows what the update brought, as Hudi's does
         pairs = {*pairwise(readable), *zip(readable[:1], active[-1:], strict=False)}
         for begin, end in sorted(pairs):
-            self._compare(
-                state, self.model.incremental(begin, end), f"from {begin} to {end}", query="incremental", begin=begin, end=end
-            )
+            self._compare(state, self.model.incremental(begin, end), f"from {begin} to {end}", query="incremental", begin=begin, end=end)
 
     def check_everything(self) -> Counter[str]:
         """Every instant that there was, archived ones and savepoints included, in every kind of query; how many were read or refused.
@@ -420,7 +418,9 @@ class History:
 
     def _check_optimized(self, state: TableState, time: str) -> None:
         """Rows that are in base files: all of a table without logs, and of one with logs no other than were stored at some time before."""
-        rows = self.table.read([COMMIT_TIME, *SCHEMA.names], state=state, query="read_optimized", as_of=state.order.moment(time)).to_pylist()
+        rows = self.table.read(
+            [COMMIT_TIME, *SCHEMA.names], state=state, query="read_optimized", as_of=state.order.moment(time)
+        ).to_pylist()
         stored = [row for other in self.model.snapshots if other <= time for row in self.model.snapshot(other)]
         if self.make.table_type == "cow":
             rows.sort(key=_order)

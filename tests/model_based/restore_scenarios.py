@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
+from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.errors import InstantCleanedError
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
@@ -49,6 +50,7 @@ from lakehouse_engine.write.source import MemorySource
 from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_logs
 from lakehouse_engine.write.tasks.base_files import FileContext
 from tests.support.local_table import LocalTable
+from tests.support.versions import version_of_new_tables
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 WIDER = SCHEMA.append(pa.field("more", pa.string()))
@@ -105,6 +107,7 @@ class Cell:
             ordering_fields=["ts"],
             partition_by=["part"] if partitioned else [],
             table_type="mor" if merge_on_read else "cow",
+            version=version_of_new_tables(),
         )
         create_table(LocalStorage(str(path)), spec)
         return cls(path, merge_on_read, partitioned)
@@ -147,20 +150,22 @@ class Cell:
         return Kept(instant, self.read(as_of=instant), self.by_commit(instant), files)
 
     def _is_later(self, path: str, instant: str) -> bool:
-        partition, _, name = path.rpartition("/")
+        order, (partition, _, name) = self.table.state.order, path.rpartition("/")
         if is_base_file_name(name):
-            return parse_base_file(partition, name).instant_time > instant
-        return log_owners(self.storage, parse_log_file(partition, name)).only_after(Order.by_request(), instant)
+            return order.is_after(parse_base_file(partition, name).instant_time, instant)
+        return log_owners(self.storage, parse_log_file(partition, name)).only_after(order, instant)
 
     # looking
 
-    def read(self, **query: Any) -> pa.Table:
-        return self.table.read(meta_columns=True, **query)
+    def read(self, *, as_of: str | None = None) -> pa.Table:
+        """Now, or when an instant had just been completed."""
+        return self.table.read(meta_columns=True, as_of=None if as_of is None else self.table.state.order.moment(as_of))
 
     def by_commit(self, until: str) -> dict[str, pa.Table]:
         """The table as of every commit up to `until` that can be read."""
         found = {}
-        for instant in self.table.state.timeline.completed().writes().up_to(until):
+        timeline = self.table.state.timeline
+        for instant in timeline.completed().writes().up_to(timeline.order.moment(until)):
             with contextlib.suppress(InstantCleanedError):
                 found[instant.requested_time] = self.read(as_of=instant.requested_time)
         return found
@@ -197,11 +202,12 @@ class Cell:
         timeline = ActiveTimeline(state.storage, state.layout)
         time = InstantClock("UTC").next(state.timeline)
         plan = HoodieRequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=_clustering(state.storage, pieces), version=1)
-        instant = timeline.create_requested(Instant(time, Action.REPLACE_COMMIT, State.REQUESTED), encode_plan(plan))
+        action = Action.CLUSTERING if state.layout.orders_by_completion else Action.REPLACE_COMMIT
+        instant = timeline.create_requested(Instant(time, action, State.REQUESTED), encode_plan(plan))
         if complete:
             instant = timeline.to_inflight(instant)
             stats = [self._rewrite(piece, time) for piece in pieces]
-            timeline.complete(instant, state.layout.encode_commit(_clustered(state, pieces, stats)))
+            timeline.complete(instant, state.layout.encode_commit(_clustered(state, pieces, stats)), completion_time(state))
         return time
 
     def _rewrite(self, piece: FileSlice, time: str) -> HoodieWriteStat:
@@ -536,6 +542,9 @@ MERGE_ON_READ_ONLY = (
 )
 
 
+ARCHIVING = (older_than_the_archive, deleted_then_cleaned_and_archived)
+
+
 def cells() -> Iterator[tuple[Callable[[Cell], None], bool, bool]]:
     """Scenario, whether the table merges on read, whether it is partitioned."""
     for scenario in (*BOTH, *MERGE_ON_READ_ONLY):
@@ -543,3 +552,10 @@ def cells() -> Iterator[tuple[Callable[[Cell], None], bool, bool]]:
             if merge_on_read or scenario in BOTH:
                 for partitioned in (False, True):
                     yield scenario, merge_on_read, partitioned
+
+
+def cells_of_9() -> Iterator[tuple[Callable[[Cell], None], bool, bool]]:
+    """Every scenario on a partitioned table that merges on read, and on one without partitions that copies on write."""
+    for scenario, merge_on_read, partitioned in cells():
+        if scenario not in ARCHIVING and merge_on_read == partitioned:
+            yield scenario, merge_on_read, partitioned

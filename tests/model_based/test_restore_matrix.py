@@ -15,15 +15,17 @@ import pytest
 from lakehouse_engine.errors import InstantCleanedError, MissingFileError
 from lakehouse_engine.format.file_names import is_log_file_name
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.restores import took_rows
-from tests.model_based.restore_scenarios import Cell, cells, rows
+from tests.model_based.restore_scenarios import Cell, cells, cells_of_9, rows
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs
+from tests.support.versions import tables_of
 
 CELLS = {
     f"{scenario.__name__}-{'mor' if mor else 'cow'}-{'parts' if parts else 'flat'}": (scenario, mor, parts)
@@ -31,8 +33,20 @@ CELLS = {
 }
 
 
+CELLS_OF_9 = {
+    f"{scenario.__name__}-{'mor' if mor else 'cow'}-{'parts' if parts else 'flat'}": (scenario, mor, parts)
+    for scenario, mor, parts in cells_of_9()
+}
+
+
 def test_the_matrix_has_all_its_cells() -> None:
-    assert len(CELLS) == 92
+    assert (len(CELLS), len(CELLS_OF_9)) == (92, 42)
+
+
+@pytest.mark.parametrize("name", CELLS_OF_9)
+def test_a_restored_table_of_a_later_version_is_what_it_was(name: str, tmp_path: Path) -> None:
+    with tables_of(9):
+        test_a_restored_table_is_what_it_was_at_the_savepoint(name, tmp_path)
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -93,7 +107,7 @@ def check_files(cell: Cell) -> None:
 
 def check_timeline(cell: Cell) -> None:
     state = cell.table.state
-    active, later = ActiveTimeline(state.storage, state.layout), state.timeline.after(cell.saved.instant)
+    active, later = ActiveTimeline(state.storage, state.layout), state.timeline.newer_than(cell.saved.instant)
     # Rollbacks of published writes go on telling readers who had read these.
     spent = later.filter(lambda one: not (one.action is Action.ROLLBACK and took_rows(active, one)))
     assert {instant.action for instant in spent} <= {Action.RESTORE, Action.CLEAN, Action.COMMIT, Action.DELTA_COMMIT}
@@ -114,7 +128,8 @@ def goes_on(cell: Cell) -> None:
     if cell.merge_on_read:
         cell.table.compact()
     cell.table.clean(1)
-    cell.table.archive(2, 3)
+    if cell.table.state.config.version is TableVersion.SIX:
+        cell.table.archive(2, 3)
     cell.table.upsert(rows([1, 502], 52))
     cell.table.restore("after")
     assert_same_rows(cell.read(), again.rows)
