@@ -29,7 +29,6 @@ from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetad
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.order import Order
 from lakehouse_engine.model.plans import (
     HoodieClusteringGroup,
     HoodieClusteringPlan,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.model.files import FileSlice
@@ -40,9 +41,12 @@ def fitting_plan(state: TableState, time: str, plan: HoodieCompactionPlan) -> Ho
 
 
 def slice_before(state: TableState, operation: HoodieCompactionOperation, time: str) -> FileSlice | None:
-    """The newest slice of the operation's group that began before `time`."""
+    """The newest slice of the operation's group that began before `time`, without logs that a compaction of that time comes before."""
     found = state.view.file_group(group_of(operation))
-    return next((piece for piece in found.slices if is_later(time, piece.base_instant)), None) if found is not None else None
+    piece = next((piece for piece in found.slices if is_later(time, piece.base_instant)), None) if found is not None else None
+    if piece is None or not state.order.goes_by_completion:
+        return piece
+    return replace(piece, log_files=tuple(log for log in piece.log_files if is_later(time, state.order.moment(log.base_instant))))
 
 
 def _fitting(operation: HoodieCompactionOperation, piece: FileSlice) -> HoodieCompactionOperation:
