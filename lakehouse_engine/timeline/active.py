@@ -91,7 +91,7 @@ class ActiveTimeline:
         self._create_proven(inflight, content)
         return inflight
 
-    def complete(self, instant: Instant, content: bytes, completed_at: str | None) -> Instant:
+    def complete(self, instant: Instant, content: bytes, completed_at: str | None = None) -> Instant:
         """Publish: on return the instant is completed and durable. `completed_at` is its completion time, None where the table's version
         records none (`commit.table_clock.completion_time`).
 

@@ -97,8 +97,8 @@ def creation_overwrites(patch: Patch) -> None:
 
 
 def unknown_outcome_is_cleaned_up(patch: Patch) -> None:
-    def complete(self: ActiveTimeline, instant: Instant, content: bytes) -> Instant:
-        self.storage.create(self._path(instant.at(State.COMPLETED)), content)
+    def complete(self: ActiveTimeline, instant: Instant, content: bytes, completed_at: str | None = None) -> Instant:
+        self.storage.create(self.path(instant.at(State.COMPLETED)), content)
         return instant.at(State.COMPLETED)
 
     def delete_pending(self: ActiveTimeline, instant: Instant) -> None:

@@ -146,8 +146,8 @@ def test_a_write_has_a_heartbeat_before_its_instant_and_until_it_is_done(tmp_pat
         seen.append(("requested", live_heartbeat(self.storage, instant.requested_time, OPTIONS) is not None))
         return create(self, instant, content)
 
-    def completed(self: ActiveTimeline, instant: Instant, content: bytes) -> Instant:
-        done = complete(self, instant, content)
+    def completed(self: ActiveTimeline, instant: Instant, content: bytes, completed_at: str | None) -> Instant:
+        done = complete(self, instant, content, completed_at)
         seen.append(("completed", live_heartbeat(self.storage, instant.requested_time, OPTIONS) is not None))
         return done
 

@@ -22,6 +22,7 @@ from lakehouse_engine.services import inline
 from lakehouse_engine.services.compact.log_merging import LogCompactTask, compact_logs
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.verify import FindingKind, verify
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
@@ -270,8 +271,10 @@ def test_one_who_stops_while_the_plan_is_made_anew_leaves_a_whole_table(
     def stop(*arguments: object) -> None:
         raise Stopped("here")
 
-    where = "ActiveTimeline.delete_pending" if fails == "delete" else "request"
-    monkeypatch.setattr(f"lakehouse_engine.services.compact.log_renewal.{where}", stop)
+    if fails == "delete":
+        monkeypatch.setattr(ActiveTimeline, "delete_pending", stop)
+    else:
+        monkeypatch.setattr("lakehouse_engine.services.compact.log_renewal.request", stop)
     with pytest.raises(Stopped):
         made.run()
     monkeypatch.undo()

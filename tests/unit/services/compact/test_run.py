@@ -341,7 +341,7 @@ def test_a_completion_of_unknown_outcome_leaves_everything_where_it_is(tmp_path:
     table = table_with_logs(tmp_path)
     time = scheduled(table)
 
-    def unknown(timeline: ActiveTimeline, instant: Instant, content: bytes) -> Instant:
+    def unknown(timeline: ActiveTimeline, instant: Instant, content: bytes, completed_at: str | None) -> Instant:
         raise CommitOutcomeUnknownError("lost the answer")
 
     monkeypatch.setattr(ActiveTimeline, "complete", unknown)
@@ -359,7 +359,7 @@ def test_a_completion_that_was_refused_takes_the_files_back(tmp_path: Path, monk
     scheduled(table)
     before = files(table)
 
-    def refuse(timeline: ActiveTimeline, instant: Instant, content: bytes) -> Instant:
+    def refuse(timeline: ActiveTimeline, instant: Instant, content: bytes, completed_at: str | None) -> Instant:
         raise StorageError("the disk is full")
 
     monkeypatch.setattr(ActiveTimeline, "complete", refuse)
