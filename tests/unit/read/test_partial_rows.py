@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lakehouse_engine.commit.beside.attempts import open_file
 from lakehouse_engine.errors import UnsupportedTableError
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, LogScope
+from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, LogScope, has_partial_rows
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
@@ -29,6 +29,7 @@ from lakehouse_engine.format.log.delete_block import encode_delete_content
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
+from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS, FileGroupId
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import WriteOptions
@@ -284,3 +285,21 @@ def test_rows_without_the_value_that_orders_them_are_refused() -> None:
         read_all(reader_of(storage, MODES[0]), piece)
     by_commit = reader_of(storage, MODES[1])
     assert read_all(by_commit, piece) == of_rows([Row("k", 3, {"a": 7, "b": "x"}, instant(2))])
+
+
+def test_of_a_whole_slice_what_was_logged_before_the_range_counts() -> None:
+    storage = MemoryStorage()
+    contents = [log_block(instant(2), [Row("k", 4, {"a": 7})]), log_block(instant(3), [Row("k", 5, {"b": "y"})])]
+    piece, reader = slice_of(storage, [FULL], contents), reader_of(storage, MODES[0])
+    scope = replace(reader.scope, window=InstantRange(instant(2), instant(3)), until=InstantRange(None, instant(3)))
+    ranged = replace(reader, scope=scope)
+    assert read_all(ranged, piece) == of_rows([Row("k", 5, {"a": 1, "b": "y"}, instant(3))])
+    assert read_all(ranged, replace(piece, whole=True)) == of_rows([Row("k", 5, {"a": 7, "b": "y"}, instant(3))])
+
+
+def test_which_logs_have_partial_rows() -> None:
+    storage = MemoryStorage()
+    contents = [log_block(instant(2), [FULL]), log_block(instant(3), [Row("k", 5, {"b": "y"})]), log_block(instant(4), [Delete("k", 1)])]
+    logs = slice_of(storage, [FULL], contents).slice.log_files
+    assert [has_partial_rows(storage, log) for log in logs] == [False, True, False]
+    assert not has_partial_rows(storage, replace(logs[1], version=9))
