@@ -37,6 +37,11 @@ class History(Protocol):
     """Reads the instants that left a table's active timeline; each method looks anew."""
 
     @property
+    def folder(self) -> str:
+        """Where the history is, below the active timeline."""
+        ...
+
+    @property
     def path(self) -> str:
         """The folder, relative to the table."""
         ...
@@ -103,9 +108,9 @@ def history_of(storage: Storage, layout: Layout, config: TableConfig) -> History
     return ArchivedTimeline(storage, layout, config.archive_folder)
 
 
-def archived_moments(history: History) -> Callable[[], Mapping[str, str]]:
+def archived_moments(storage: Storage, layout: Layout, config: TableConfig) -> Callable[[], Mapping[str, str]]:
     """Completion times of archived instants by requested times, read when first asked for; nothing where requested times count."""
-    return cache(history.moments) if isinstance(history, LsmHistory) else dict
+    return cache(LsmHistory(storage, layout, config.history_folder).moments) if layout.orders_by_completion else dict
 
 
 _LOOKS = 4

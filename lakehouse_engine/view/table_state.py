@@ -299,14 +299,14 @@ class TableState:
         # Of a table that is being dropped a listing may show a part: that would pass for a table with fewer rows.
         check_there(storage, listing)
         files, folders = active.files_of(listing), frozenset(entry.name for entry in listing if entry.is_directory)
-        history = history_of(storage, layout, config)
-        timeline = Timeline.of_states(files, by_completion=layout.orders_by_completion, archived=archived_moments(history))
+        moments = archived_moments(storage, layout, config)
+        timeline = Timeline.of_states(files, by_completion=layout.orders_by_completion, archived=moments)
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
         commits = known.at(active, files) if known is not None else _Commits(active, files)
         shown = folders if in_object_store(storage) else None
-        has_archive = shown is None or history.path[len(layout.timeline_folder) + 1 :].partition("/")[0] in shown
+        has_archive = shown is None or history_of(storage, layout, config).folder.partition("/")[0] in shown
         archived = _Archived(storage, config, layout, timeline, has_archive)
         lister = lister_of(storage, partitioned=bool(config.partition_fields))
         named = NamedFiles(timeline, commits.named, archived.files)

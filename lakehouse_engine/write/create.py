@@ -90,7 +90,7 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     `defaults` are options that its writers have besides.
     """
     options = WriteOptions.read(spec.properties)
-    version = TABLE_VERSION.read(layered(defaults, spec.properties))
+    version = TABLE_VERSION.read(spec.properties) or TABLE_VERSION.read(defaults)
     if version is not None:
         spec = replace(spec, version=TableVersion(version))
     check_provider_fits(storage, LockOptions.read(spec.properties))
