@@ -21,6 +21,7 @@ from itertools import chain
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.beside.completion import await_store
+from lakehouse_engine.commit.beside.promised import forget_promise, promise_completion
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
@@ -85,6 +86,8 @@ class Publication:
                 # Until now a run before may have been completed yet, with other files (`ruling_out`).
                 _remove_unnamed(storage, time, metadata)
             storage.delete_tree(marker_folder(time))
+            if state.layout.orders_by_completion:
+                forget_promise(storage, time)
         except StorageError as error:
             logger.warning("%s is completed, but its markers could not be removed (%s); the next write does", completed, error)
         return completed
@@ -92,6 +95,8 @@ class Publication:
     def _complete(self, state: TableState, inflight: Instant, content: bytes) -> Instant:
         """Left by anything but an answer of the timeline, the outcome stays open."""
         completed_at = completion_time(state)
+        if completed_at is not None:
+            completed_at = promise_completion(state.storage, inflight.requested_time, completed_at)
         self.may_be_done = True
         try:
             return state.active.complete(inflight, content, completed_at)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.beside.attempts import open_file
+from lakehouse_engine.commit.beside.promised import promised_completion
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.errors import CommitOutcomeUnknownError, IllegalTransitionError, UnansweredError
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
@@ -47,8 +48,10 @@ def is_run_again(storage: Storage, inflight: Instant) -> bool:
 
 
 def is_closed(state: TableState, dead: Instant) -> bool:
-    """Whether an instant that is inflight was closed to task attempts by its process, in an object store."""
+    """Whether an instant that is inflight was closed to task attempts by its process, in an object store, and may have been completed."""
     if not in_object_store(state.storage) or dead.state is not State.INFLIGHT:
+        return False
+    if state.layout.orders_by_completion and promised_completion(state.storage, dead.requested_time) is None:
         return False
     return not has_file(state.storage, open_file(dead.requested_time))
 

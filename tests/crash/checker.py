@@ -275,7 +275,7 @@ def check_recovered(storage: Storage, found: Found, *, services: Iterable[str] =
     stuck = {time: action for time, action in found.pending.items() if action not in waiting}
     expect(not stuck, f"still pending: {stuck}")
     left = [entry.path for entry in storage.walk(".hoodie/.temp")]
-    under_way = {f".hoodie/.temp/{time}{end}" for time in found.pending for end in ("/", ".open")}
+    under_way = {f".hoodie/.temp/{time}{end}" for time in found.pending for end in ("/", ".open", ".completes")}
     expect(all(path.startswith(tuple(under_way)) for path in left) if under_way else not left, f"left in .temp: {left}")
     check_no_orphans(storage, found, late)
     expect(storage.head(".hoodie/metadata") is None, "the metadata table is stale")

@@ -21,13 +21,13 @@ from tests.crash.checker import check_recovered, check_rows, look
 from tests.crash.harness import at
 from tests.crash.object_harness import ObjectHarness
 from tests.crash.requests import FAULTS, Bucket, Fault, Meet, Moment, Process, buckets
-from tests.crash.scenarios import CASES, COLUMNS, PROBES, START, Case, batch, by_key, create, open_table
+from tests.crash.scenarios import CASES, CASES_OF_9, COLUMNS, PROBES, START, Case, batch, by_key, create, open_table
 from tests.crash.test_crash_points import tell
 from tests.support.local_table import LocalTable
 from tests.unit.services.executor.clustering import ROWS, Clustering, rows, two_files
 from tests.unit.services.executor.clustering import batch as clustered_batch
 
-BY_NAME = {str(case): case for case in CASES}
+BY_NAME = {str(case): case for case in [*CASES, *CASES_OF_9]}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
@@ -43,16 +43,22 @@ def test_action_survives_a_fault_at_every_request(case: Case, fault: Fault) -> N
     tell(harness, f"{len(calls)} requests", began)
 
 
+@pytest.mark.parametrize("case", CASES_OF_9, ids=str)
+def test_action_on_a_later_version_survives_a_death_at_every_request(case: Case) -> None:
+    test_action_survives_a_fault_at_every_request(case, Fault(Meet.DIES_LATE, Moment.LATER))
+
+
 def request(harness: ObjectHarness, ending: str) -> int:
     """The number of the first request whose name ends so."""
     return next(number for number, name in enumerate(harness.calls(), 1) if name.endswith(ending))
 
 
+LATE = ("upsert, cow", "upsert, mor", "insert overwrite, cow", "compaction run, mor")
 LATE_COMMITS = [Fault(Meet.ABANDONED, moment) for moment in Moment] + [Fault(Meet.DIES_LATE, Moment.LATER)]
 
 
 @pytest.mark.parametrize("fault", LATE_COMMITS, ids=str)
-@pytest.mark.parametrize("name", ["upsert, cow", "upsert, mor", "insert overwrite, cow", "compaction run, mor"])
+@pytest.mark.parametrize("name", [*LATE, "upsert, cow, v9", "upsert, mor, v9", "insert overwrite, cow, v9", "compaction run, mor, v9"])
 def test_a_commit_that_arrives_when_nobody_waits_for_it_names_no_file_that_is_gone(name: str, fault: Fault) -> None:
     harness = ObjectHarness(BY_NAME[name])
     harness.check_request(request(harness, "commit"), fault)

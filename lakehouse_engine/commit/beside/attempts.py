@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import socket
 
+from lakehouse_engine.commit.beside.promised import PROMISED
 from lakehouse_engine.errors import LateAttemptError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.storage.base import Storage
@@ -25,8 +26,8 @@ def open_file(instant_time: str) -> str:
 
 
 def opened_instant(name: str) -> str | None:
-    """The instant that a file in the folder of temporary files opens; None where it is another file."""
-    time = name.removesuffix(_OPEN)
+    """The instant that a file in the folder of temporary files opens, or promises to complete; None where it is another file."""
+    time = name.removesuffix(_OPEN).removesuffix(PROMISED)
     return time if time != name and time.isdigit() else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts, opened_instant
+from lakehouse_engine.commit.beside.promised import forget_promise
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import remove_heartbeat, remove_stale_heartbeats
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
@@ -45,9 +46,10 @@ def remove_leftovers(state: TableState) -> None:
     # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.
     state = state.refresh()
     pending = {instant.requested_time for instant in state.timeline.pending()}
-    for time in opened:
+    for time in dict.fromkeys(opened):
         if time not in pending:
             close_to_attempts(state.storage, time)
+            forget_promise(state.storage, time)
             remove_heartbeat(state.storage, time)  # Hudi leaves it when it takes a write of ours back
     for folder in folders:
         if folder.name not in pending:

@@ -12,10 +12,11 @@ from collections.abc import Collection
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.beside.foreign import left_by_hudi
+from lakehouse_engine.commit.beside.promised import promised_completion
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.commit.ruling_out import may_come, rule_out
-from lakehouse_engine.commit.table_clock import claim, completion_time, table_clock
+from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CommitConflictError, FileNameError, MetadataError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
@@ -57,7 +58,7 @@ def roll_back_dead_writes(state: TableState, lost: Collection[Instant] = ()) -> 
     for instant in dead:
         if not (may_come(state, instant) and _is_ours(state, instant, options)):
             _roll_back(state, instant)
-        elif not rule_out(state, instant, completion_time(state)):
+        elif not rule_out(state, instant, promised_completion(state.storage, instant.requested_time)):
             logger.warning("%s of %s was completed after its writer had died", instant, state.config.name)
         state = state.refresh()
     return state
