@@ -48,7 +48,7 @@ def files(storage: Storage) -> list[str]:
 def test_instant_goes_through_all_three_states_and_every_file_stays(storage: MemoryStorage) -> None:
     timeline = active(storage)
     inflight = timeline.to_inflight(timeline.create_requested(requested()), b"{}")
-    completed = timeline.complete(inflight, b'{"a": 1}')
+    completed = timeline.complete(inflight, b'{"a": 1}', None)
     assert completed == Instant(T1, Action.COMMIT, State.COMPLETED)
     assert files(storage) == [f"{T1}.commit", f"{T1}.commit.requested", f"{T1}.inflight"]
     assert timeline.load().instants == (completed,)
@@ -59,13 +59,13 @@ def test_instant_goes_through_all_three_states_and_every_file_stays(storage: Mem
 def test_compaction_completes_as_a_commit(storage: MemoryStorage) -> None:
     timeline = active(storage)
     inflight = timeline.to_inflight(timeline.create_requested(requested(Action.COMPACTION), b"plan"))
-    assert timeline.complete(inflight, b"{}").action is Action.COMMIT
+    assert timeline.complete(inflight, b"{}", None).action is Action.COMMIT
     assert files(storage) == [f"{T1}.commit", f"{T1}.compaction.inflight", f"{T1}.compaction.requested"]
 
 
 def test_savepoint_has_no_requested_file(storage: MemoryStorage) -> None:
     timeline = active(storage)
-    completed = timeline.complete(timeline.to_inflight(requested(Action.SAVEPOINT)), b"files")
+    completed = timeline.complete(timeline.to_inflight(requested(Action.SAVEPOINT)), b"files", None)
     assert files(storage) == [f"{T1}.savepoint", f"{T1}.savepoint.inflight"]
     timeline.delete(completed)
     timeline.delete_pending(completed)
@@ -102,17 +102,17 @@ def test_steps_out_of_order_are_refused(storage: MemoryStorage) -> None:
     with pytest.raises(IllegalTransitionError, match="never requested"):
         timeline.to_inflight(requested())
     with pytest.raises(IllegalTransitionError, match="never inflight"):
-        timeline.complete(inflight, b"{}")
+        timeline.complete(inflight, b"{}", None)
     timeline.create_requested(requested())
     with pytest.raises(IllegalTransitionError):
         timeline.to_inflight(inflight)
     with pytest.raises(IllegalTransitionError):
-        timeline.complete(requested(), b"{}")
+        timeline.complete(requested(), b"{}", None)
     timeline.to_inflight(requested())
     with pytest.raises(IllegalTransitionError, match="never empty"):
-        timeline.complete(inflight, b"")
+        timeline.complete(inflight, b"", None)
     assert files(storage) == [f"{T1}.commit.requested", f"{T1}.inflight"]
-    timeline.complete(inflight, b"{}")
+    timeline.complete(inflight, b"{}", None)
     with pytest.raises(IllegalTransitionError, match="already"):
         timeline.to_inflight(requested())
 
@@ -131,17 +131,17 @@ def test_write_rolled_back_by_another_writer_cannot_complete(storage: MemoryStor
     inflight = timeline.to_inflight(timeline.create_requested(requested()))
     active(storage).delete_pending(inflight)
     with pytest.raises(IllegalTransitionError, match="rolled it back"):
-        timeline.complete(inflight, b"{}")
+        timeline.complete(inflight, b"{}", None)
     assert files(storage) == []
 
 
 def test_completed_with_other_content_is_refused_and_with_the_same_a_success(storage: MemoryStorage) -> None:
     timeline = active(storage)
     inflight = timeline.to_inflight(timeline.create_requested(requested()))
-    timeline.complete(inflight, b"{1}")
-    assert timeline.complete(inflight, b"{1}").is_completed
+    timeline.complete(inflight, b"{1}", None)
+    assert timeline.complete(inflight, b"{1}", None).is_completed
     with pytest.raises(IllegalTransitionError, match="other content"):
-        timeline.complete(inflight, b"{2}")
+        timeline.complete(inflight, b"{2}", None)
     assert timeline.read(inflight.at(State.COMPLETED)) == b"{1}"
 
 
@@ -154,16 +154,16 @@ def prepared(fault: Fault) -> tuple[MemoryStorage, ActiveTimeline, Instant]:
 
 def test_lost_answer_of_the_completion_is_read_back_and_a_success() -> None:
     inner, timeline, inflight = prepared(Fault.LOST_ACK)
-    assert timeline.complete(inflight, b"{}").is_completed
+    assert timeline.complete(inflight, b"{}", None).is_completed
     assert active(inner).load().find(T1) == inflight.at(State.COMPLETED)
 
 
 def test_failed_completion_that_left_nothing_is_a_storage_error_and_can_be_tried_again() -> None:
     inner, timeline, inflight = prepared(Fault.TRANSIENT)
     with pytest.raises(StorageError):
-        timeline.complete(inflight, b"{}")
+        timeline.complete(inflight, b"{}", None)
     assert active(inner).load().find(T1) == inflight
-    assert timeline.complete(inflight, b"{}").is_completed
+    assert timeline.complete(inflight, b"{}", None).is_completed
 
 
 class DeafStorage(FaultyStorage):
@@ -176,7 +176,7 @@ class DeafStorage(FaultyStorage):
 def test_unprovable_completion_is_an_unknown_outcome() -> None:
     inner, _, inflight = prepared(Fault.LOST_ACK)
     with pytest.raises(CommitOutcomeUnknownError):
-        active(DeafStorage(inner, 1, Fault.LOST_ACK)).complete(inflight, b"{}")
+        active(DeafStorage(inner, 1, Fault.LOST_ACK)).complete(inflight, b"{}", None)
     assert active(inner).read(inflight.at(State.COMPLETED)) == b"{}"
 
 
@@ -190,7 +190,7 @@ class VanishingStorage(FaultyStorage):
 def test_file_that_was_said_to_exist_and_is_gone_is_an_unknown_outcome() -> None:
     inner, _, inflight = prepared(Fault.LOST_ACK)
     with pytest.raises(CommitOutcomeUnknownError):
-        active(VanishingStorage(inner)).complete(inflight, b"{}")
+        active(VanishingStorage(inner)).complete(inflight, b"{}", None)
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
@@ -200,7 +200,7 @@ def test_crash_at_any_step_leaves_the_state_before_or_after_it(call: int, fault:
     timeline = active(FaultyStorage(inner, call, fault))
 
     def write() -> None:
-        timeline.complete(timeline.to_inflight(timeline.create_requested(requested())), b"{}")
+        timeline.complete(timeline.to_inflight(timeline.create_requested(requested())), b"{}", None)
 
     with pytest.raises(SimulatedCrash):
         write()
@@ -218,7 +218,7 @@ def test_read_of_an_absent_instant_is_a_typed_error(storage: MemoryStorage) -> N
 def test_delete_pending_removes_inflight_before_requested_and_never_a_completed_instant(storage: MemoryStorage) -> None:
     timeline = active(storage)
     inflight = timeline.to_inflight(timeline.create_requested(requested()))
-    completed = timeline.complete(inflight, b"{}")
+    completed = timeline.complete(inflight, b"{}", None)
     with pytest.raises(IllegalTransitionError):
         timeline.delete_pending(inflight)
     assert timeline.delete(completed)
