@@ -2,7 +2,8 @@
 
 Java readers trust it over listing while `hoodie.table.metadata.partitions` names it, so a commit that it does not know of would be
 invisible to them. It is dropped the way a Hudi writer with `hoodie.metadata.enable=false` does: first the property, then the files.
-A Hudi writer that wants it builds it again by listing.
+A Hudi writer that wants it builds it again by listing, also the indexes that `.hoodie/.index_defs` defines: those
+definitions are the user's, and stay.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ logger = logging.getLogger(__name__)
 METADATA_TABLE = ".hoodie/metadata"
 _PROPERTIES = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
+_WARNED: set[str] = set()
+"""Roots of the tables whose drop was told in this process."""
+
 
 def drop_metadata_table(state: TableState) -> TableState:
     """The state after dropping; the same one where there is no metadata table."""
@@ -25,12 +29,26 @@ def drop_metadata_table(state: TableState) -> TableState:
     present = state.may_have_folder(METADATA_TABLE) and _is_there(state.storage)
     if not named and not present:
         return state
-    logger.info("dropping the metadata table of %s: this engine keeps none, and a stale one would hide new files", state.config.name)
+    _warn(state.storage, state.config.name)
     if named:
         ConfigStore(state.storage).update(dict.fromkeys(named))
     if present:
         state.storage.delete_tree(METADATA_TABLE)
     return state.refresh()
+
+
+def _warn(storage: Storage, name: str) -> None:
+    """Say what the drop costs: once a table and process, though Hudi may have built another one meanwhile."""
+    if storage.root in _WARNED:
+        return
+    _WARNED.add(storage.root)
+    logger.warning(
+        "the metadata table of %s (%s) is dropped, for this engine keeps none and a stale one would hide new files: from now on readers"
+        " find files by listing directories, its record index and column statistics are gone, and Hudi builds it anew from all files of the"
+        " table when it writes next",
+        name,
+        storage.root,
+    )
 
 
 def _is_there(storage: Storage) -> bool:

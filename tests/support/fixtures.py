@@ -21,6 +21,10 @@ def fixtures_root() -> Path | None:
     return next((path for path in candidates if path.is_dir()), None)
 
 
+LATER_VERSIONS = ("v8-1.2.0", "v9-1.2.0")
+EVERY_VERSION = ("v6-0.15.0", "v6-1.2.0", *LATER_VERSIONS)
+
+
 def spark_fixtures(versions: tuple[str, ...] = ("v6-0.15.0", "v6-1.2.0"), table_type: str | None = None) -> list[str]:
     """Names (`<folder>/<table>`) of the tables that Hudi on Spark wrote; `table_type` is `cow` or `mor`."""
     root = fixtures_root()
