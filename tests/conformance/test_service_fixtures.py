@@ -26,13 +26,13 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 from lakehouse_engine.view.history import history
 from lakehouse_engine.view.table_state import TableState
-from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
+from tests.support.fixtures import EVERY_VERSION, expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
 
-TABLES = spark_fixtures()
-ARCHIVES = [name for name in TABLES if "archive" in name]
+TABLES = spark_fixtures(EVERY_VERSION)
+ARCHIVES = [name for name in spark_fixtures() if "archive" in name]
 CLEAN = CleanOptions(commits_retained=1)
 POLICIES = (CLEAN, CleanOptions(policy="KEEP_LATEST_FILE_VERSIONS", versions_retained=1))
 ARCHIVE = ArchiveOptions(min_commits=2, max_commits=3)
@@ -148,7 +148,7 @@ def test_after_archiving_all_that_may_leave_the_snapshot_is_the_same(name: str, 
     assert_same_rows(snapshot(storage), rows)
     state = TableState.load(storage)
     assert not set(result.archived) & {instant.requested_time for instant in state.timeline if instant.action is not Action.SAVEPOINT}
-    assert set(result.archived) <= {instant.requested_time for instant in archive_of(state).instants()}
+    assert set(result.archived) <= {instant.requested_time for instant in state.archived_timeline.instants()}
 
 
 @pytest.mark.parametrize("name", ["v6-0.15.0/cow_archive_beyond_savepoint", "v6-0.15.0/cow_clean_commits", "v6-0.15.0/mor_clean_commits"])
