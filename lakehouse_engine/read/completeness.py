@@ -24,6 +24,7 @@ from lakehouse_engine.model.order import Order, is_later
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.view.archived_files import ArchivedFiles
+from lakehouse_engine.view.protected import is_of_later_write
 from lakehouse_engine.view.slicing import replaced_groups, whole_slices
 from lakehouse_engine.view.table_state import TableState
 
@@ -304,7 +305,8 @@ def pinned_slices(state: TableState, moment: str) -> list[FileSlice] | None:
     record = _record(state, Instant(instant_time, Action.SAVEPOINT, State.COMPLETED), "HoodieSavepointMetadata")
     slices: list[FileSlice] = []
     for partition, pins in record["partitionMetadata"].items():
-        found = [_pinned(state, join_path(partition, name)) for name in pins["savepointDataFile"]]
+        names = [name for name in pins["savepointDataFile"] if not is_of_later_write(state, instant_time, name)]
+        found = [_pinned(state, join_path(partition, name)) for name in names]
         slices += [_with_base(state, piece) for piece in whole_slices(partition, found)]
     return slices
 

@@ -18,7 +18,6 @@ from lakehouse_engine.errors import (
     RestoreError,
 )
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
@@ -31,7 +30,7 @@ from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.undo.rollback import rows_written
 from lakehouse_engine.undo.savepoint import find_savepoint
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
-from lakehouse_engine.view.protected import protected_files, savepoint_metadata
+from lakehouse_engine.view.protected import pinned_paths, protected_files, savepoint_metadata
 from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
@@ -83,7 +82,7 @@ def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, ca
     pinned = protected_files(state, up_to=target)
     changes = tuple(find_changes(state.storage, state.view.partitions(), state.order, target, pinned))
     if target in known and not isinstance(known[target], DamagedSavepoint):
-        _check_pinned(state, known[target], changes)
+        _check_pinned(state, target, known[target], changes)
     else:
         _check_complete(state, target)
     instants = tuple(_later_writes(state, target, {removal.instant_time for change in changes for removal in change.removals}))
@@ -168,17 +167,15 @@ def _blocked(state: TableState, target: str, later: dict[str, HoodieSavepointMet
     )
 
 
-def _check_pinned(state: TableState, metadata: HoodieSavepointMetadata, changes: Iterable[PartitionChanges]) -> None:
+def _check_pinned(state: TableState, target: str, metadata: HoodieSavepointMetadata, changes: Iterable[PartitionChanges]) -> None:
     there = {path for change in changes for path in change.kept}
-    for partition, names in metadata.pinned_files().items():
-        for name in sorted(names):
-            path = join_path(partition, name)
-            if path not in there:
-                raise MissingFileError(
-                    f"the data file {path!r} is gone, which the savepoint should have kept; restore the file from a backup first",
-                    path=path,
-                    table=state.config.name,
-                )
+    for path in sorted(pinned_paths(state, target, metadata)):
+        if path not in there:
+            raise MissingFileError(
+                f"the data file {path!r} is gone, which the savepoint should have kept; restore the file from a backup first",
+                path=path,
+                table=state.config.name,
+            )
 
 
 def _later_writes(state: TableState, target: str, writers: Iterable[str]) -> Iterator[Instant]:

@@ -49,10 +49,28 @@ def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str,
         if isinstance(metadata, DamagedSavepoint):
             found.update(dict.fromkeys(_written_up_to(state, time), time))
             continue
-        pinned = [join_path(partition, name) for partition, names in metadata.pinned_files().items() for name in names]
+        pinned = list(pinned_paths(state, time, metadata))
         found.update(dict.fromkeys(_compacted_since(state, time, pinned), time))
         found.update(dict.fromkeys(pinned, time))
     return found
+
+
+def pinned_paths(state: TableState, time: str, metadata: HoodieSavepointMetadata) -> Iterator[str]:
+    """The files that a read as of the savepoint of `time` needs, of those that it lists."""
+    for partition, names in metadata.pinned_files().items():
+        yield from (join_path(partition, name) for name in names if not is_of_later_write(state, time, name))
+
+
+def is_of_later_write(state: TableState, time: str, name: str) -> bool:
+    """Whether a file that the savepoint of `time` lists is a log of a write that it does not show.
+
+    Hudi lists every log of a slice that is there when the savepoint is made. In versions 8 and 9 a log is of one write, so those of later
+    writes are not read as of the savepoint, and a restore to it deletes them. In version 6 one log has blocks of many writes.
+    """
+    if not state.order.goes_by_completion or not is_log_file_name(name):
+        return False
+    writer = parse_log_file("", name).base_instant
+    return not state.timeline.is_committed(writer) or state.order.is_after(writer, time)
 
 
 def _written_up_to(state: TableState, time: str) -> Iterator[str]:

@@ -16,11 +16,11 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.undo.restore import restore
 from lakehouse_engine.undo.savepoint import create_savepoint
 from lakehouse_engine.view.table_state import TableState
-from tests.support.fixtures import spark_fixtures, unpack_spark_fixture
+from tests.support.fixtures import EVERY_VERSION, spark_fixtures, unpack_spark_fixture
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
 TIMEOUT = 10_000
-FIXTURES = spark_fixtures()
+FIXTURES = spark_fixtures(EVERY_VERSION)
 
 # What hudi-rs 0.5.0 reads otherwise than Hudi, as the README of the fixtures says.
 DIFFERS_IN_HUDI_RS = (
@@ -48,18 +48,19 @@ def data_files(storage: LocalStorage) -> list[str]:
 
 def written_after(storage: LocalStorage, target: str) -> list[str]:
     """Data files with rows of later instants that no rollback block takes back. Hudi's savepoints pin such logs, so they stay."""
+    order = TableState.load(storage).order
     logs, found = [], []
     for path in data_files(storage):
         partition, _, name = path.rpartition("/")
         if is_base_file_name(name):
-            found += [path] if parse_base_file(partition, name).instant_time > target else []
+            found += [path] if order.is_after(parse_base_file(partition, name).instant_time, target) else []
         elif is_log_file_name(name):
             log = parse_log_file(partition, name)
             logs.append((log, log_owners(storage, log)))
     for log, owners in logs:
         same = [other for other, _ in logs if (other.file_id, other.base_instant) == (log.file_id, log.base_instant)]
         undone = {taken for other, of_other in logs if other in same for _, taken in of_other.takes_back}
-        found += [log.path] if any(writer > target for writer in owners.writers - undone) else []
+        found += [log.path] if any(order.is_after(writer, target) for writer in owners.writers - undone) else []
     return found
 
 
@@ -74,7 +75,7 @@ def test_a_table_of_hudi_is_restored_to_its_first_readable_commit(name: str, tmp
     assert result.restored_to == target
     assert_same_rows(snapshot(storage), before)
     state = TableState.load(storage)
-    assert [write.requested_time for write in state.timeline.writes().after(target)] == []
+    assert [write.requested_time for write in state.timeline.writes().after(state.order.moment(target))] == []
     assert written_after(storage, target) == [], "files of instants that were taken back are still there"
     if not any(part in name for part in DIFFERS_IN_HUDI_RS):
         assert_same_rows(read_with_hudi_rs(path), before)
@@ -88,7 +89,7 @@ def _first_readable(storage: LocalStorage) -> tuple[str, pa.Table]:
     writes = state.timeline.completed().writes().instants
     if len(writes) < 2:
         pytest.skip("the table has one commit only")
-    readings = ((write.requested_time, _reading(storage, write.requested_time)) for write in writes[:-1])
+    readings = ((write.requested_time, _reading(storage, state.order.moment(write.requested_time))) for write in writes[:-1])
     found = next(((time, rows) for time, rows in readings if rows is not None), None)
     if found is None:
         pytest.skip("no commit but the last is readable")
