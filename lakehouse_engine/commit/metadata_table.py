@@ -2,8 +2,8 @@
 
 Java readers trust it over listing while `hoodie.table.metadata.partitions` names it, so a commit that it does not know of would be
 invisible to them. It is dropped the way a Hudi writer with `hoodie.metadata.enable=false` does: first the property, then the files.
-A Hudi writer that wants it builds it again by listing, also the indexes that `.hoodie/.index_defs` defines: those
-definitions are the user's, and stay.
+A Hudi writer that wants it builds it again by listing. The index definitions in `.hoodie/.index_defs` are the user's, and stay: by them
+Hudi builds a secondary or expression index again, where there is one of its kind.
 """
 
 from __future__ import annotations
