@@ -28,18 +28,20 @@ from lakehouse_engine.services.compact.plan import read_plan
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.verify import verify
 from lakehouse_engine.view.table_state import TableState
-from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
+from tests.support.fixtures import EVERY_VERSION, expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs, user_columns
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
 
-TABLES = spark_fixtures(table_type="mor")
+TABLES = spark_fixtures(EVERY_VERSION, "mor")
 REFUSED = ("mor_bootstrap_metadata_only", "mor_schema_on_read")
 """Tables that are not read either."""
 READABLE = [name for name in TABLES if not name.endswith(REFUSED)]
 EVERYTHING = CompactionOptions(strategy="UnBoundedCompactionStrategy", log_blocks=2)
 FILE_NAME = "_hoodie_file_name"
-NOT_BY_HUDI_RS = ("mor_add_column", "mor_merge_partial_update")
+NOT_IN_HUDI_RS = "mor_timestamp_ntz"
+"""The type is not implemented in it."""
+NOT_BY_HUDI_RS = (NOT_IN_HUDI_RS, "mor_add_column", "mor_merge_partial_update")
 """Tables that hudi-rs 0.5.0 answers with an error while they have logs."""
 
 
@@ -74,11 +76,13 @@ def test_a_compacted_table_has_the_rows_that_it_had(table: str, tmp_path: Path) 
     after, state = rows_of(path), state_of(path)
     assert_same_rows(after, before, ignore=[FILE_NAME])
     assert not any(piece.log_files for piece in state.view.latest_slices())
+    assert verify(state).ok
+    if table.endswith(NOT_IN_HUDI_RS):
+        return
     if state.config.populates_meta_fields:
         assert_same_rows(after, read_with_hudi_rs(path))
     else:
         assert_same_rows(user_columns(after), user_columns(read_with_hudi_rs(path)))
-    assert verify(state).ok
 
 
 def check_not_compacted(path: Path) -> None:
@@ -93,7 +97,7 @@ def check_not_compacted(path: Path) -> None:
 @pytest.mark.parametrize("table", READABLE)
 def test_earlier_instants_and_changes_between_them_read_as_before(table: str, tmp_path: Path) -> None:
     path = unpack_spark_fixture(table, tmp_path)
-    known = [write.requested_time for write in state_of(path).timeline.completed().writes()]
+    known = moments_of(path)
     before = list(readings(path, known))
     compact_all(path)
     after = list(readings(path, known))
@@ -103,6 +107,12 @@ def test_earlier_instants_and_changes_between_them_read_as_before(table: str, tm
             assert_same_rows(mine, theirs, ignore=[FILE_NAME])
         else:
             assert mine == theirs
+
+
+def moments_of(path: Path) -> list[str]:
+    """When each completed write became visible."""
+    state = state_of(path)
+    return [state.order.moment(write.requested_time) for write in state.timeline.completed().writes()]
 
 
 def readings(path: Path, times: list[str]) -> Iterator[pa.Table | type[LakehouseError]]:
@@ -215,7 +225,7 @@ def test_a_log_compaction_changes_nothing_for_any_reader(table: str, block_forma
     path = unpack_spark_fixture(table, tmp_path)
     before = rows_of(path)
     agrees = not table.endswith(NOT_BY_HUDI_RS) and first_difference(read_with_hudi_rs(path), before) is None
-    known = [write.requested_time for write in state_of(path).timeline.completed().writes()]
+    known = moments_of(path)
     earlier = list(readings(path, known))
     result = compact(path, WriteOptions(log_block_format=block_format), log_compaction=True)
     assert_same_rows(rows_of(path), before)
