@@ -101,7 +101,9 @@ class HudiWriter:
 
     def instants(self, suffix: str = "commit") -> list[str]:
         """Times of the completed instants whose file ends in `.suffix`, in order."""
-        return sorted(file.name.split(".")[0] for file in (self.path / ".hoodie").glob(f"*.{suffix}") if file.name.count(".") == 1)
+        later = self.path / ".hoodie" / "timeline"
+        files = (later if later.is_dir() else self.path / ".hoodie").glob(f"*.{suffix}")
+        return sorted(file.name.split(".")[0].split("_")[0] for file in files if file.name.count(".") == 1)
 
     def _write(self, rows: pa.Table, operation: str) -> None:
         asked = {"hoodie.datasource.write.operation": operation, **_OWN_SERVICES_OFF, **self._metadata()}
