@@ -36,6 +36,7 @@ from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.undo.restore import restore
 from lakehouse_engine.undo.rollback import rollback
 from lakehouse_engine.undo.savepoint import create_savepoint, delete_savepoint, list_savepoints
+from lakehouse_engine.verify import VerifyReport, verify
 from lakehouse_engine.view.history import HistoryEntry, history
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
@@ -154,6 +155,10 @@ class TableServices:
         return rollback(self._storage, instant=instant, lock_timeout_ms=self._lock(dry_run=dry_run), dry_run=dry_run)
 
     # services
+
+    def verify(self, *, quick: bool = False) -> VerifyReport:
+        """Whether the table is whole, as of now: `ok`, and the findings where it is not. Nothing is changed; `quick` reads no data file."""
+        return verify(TableState.load(self._storage), quick=quick)
 
     def repair(
         self, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False, accept_lost_archive: bool = False
