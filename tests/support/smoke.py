@@ -27,9 +27,12 @@ SMOKE = (
     "tests/interop/test_hudi_continues_ours.py::test_hudi_takes_our_table_through_everything[1.2.0",
     "tests/interop/test_hudi_continues_our_logs.py::test_hudi_takes_our_logs_through_everything[1.2.0",
     "tests/interop/test_compaction.py::test_hudi_carries_out_our_plan[1.2.0",
+    "tests/interop/test_later_versions.py::test_hudi_and_we_write_one_table_in_turns",
     # We read what Hudi wrote.
     "tests/conformance/test_read_fixtures.py::test_a_reading_has_the_rows_that_hudi_reads",
     "tests/conformance/test_mor_fixtures.py::test_a_reading_has_the_rows_that_hudi_reads",
+    "tests/conformance/test_read_v8_fixtures.py::test_a_reading_has_the_rows_that_hudi_reads",
+    "tests/unit/write/test_table_version.py",
     # SQL and DataFrames.
     "tests/spark/test_sql_statements.py",
     "tests/spark/test_dataframes.py",
