@@ -28,7 +28,7 @@ REFUSED = {
     "updates": "merge_update_columns names the column 'nmae', which the model does not have; did you mean 'name'?",
     "excludes": "merge_exclude_columns names the column 'nmae', which the model does not have; did you mean 'name'?",
     "merge_where": "incremental_predicates (DBT_INTERNAL_DEST.nmae = 1): [UNRESOLVED_COLUMN",
-    "no_clause": "matched_condition or not_matched_condition: [UNRESOLVED_COLUMN",
+    "no_clause": "matched_condition (DBT_INTERNAL_DEST.nmae = 1): [UNRESOLVED_COLUMN",
     "delete_where": "incremental_predicates (nmae = 1): [UNRESOLVED_COLUMN",
     "replace_where": "incremental_predicates (nmae = 1): [UNRESOLVED_COLUMN",
     "deletes": "delete_condition (nmae = 'D'): [UNRESOLVED_COLUMN",
