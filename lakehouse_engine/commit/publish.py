@@ -21,7 +21,7 @@ from itertools import chain
 
 from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.beside.completion import await_store
-from lakehouse_engine.commit.beside.promised import forget_promise, promise_completion
+from lakehouse_engine.commit.beside.promised import forget_promise
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.rollback.markers import marked_files
@@ -94,9 +94,7 @@ class Publication:
 
     def _complete(self, state: TableState, inflight: Instant, content: bytes) -> Instant:
         """Left by anything but an answer of the timeline, the outcome stays open."""
-        completed_at = completion_time(state)
-        if completed_at is not None:
-            completed_at = promise_completion(state.storage, inflight.requested_time, completed_at)
+        completed_at = completion_time(state, inflight)
         self.may_be_done = True
         try:
             return state.active.complete(inflight, content, completed_at)

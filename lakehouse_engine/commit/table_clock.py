@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
+from lakehouse_engine.commit.beside.promised import promise_completion
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import StorageError, TimelineError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
-from lakehouse_engine.model.instant import Instant, format_instant_time, parse_instant_time
+from lakehouse_engine.model.instant import Action, Instant, format_instant_time, parse_instant_time
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import is_full
 from lakehouse_engine.timeline.clock import InstantClock, is_in_the_future
@@ -45,11 +46,15 @@ def table_clock(state: TableState) -> InstantClock:
     return InstantClock(config.timeline_timezone, offset=offset, accepted=config.properties.get(ACCEPTED_FUTURE, ""))
 
 
-def completion_time(state: TableState) -> str | None:
-    """The completion time of the next instant that is completed, after every time on the timeline; None where the table's version records
-    none. The table lock is held.
+def completion_time(state: TableState, instant: Instant) -> str | None:
+    """The completion time of an instant that is about to be completed, after every time on the timeline, or the one that it was promised;
+    None where the table's version records none. The table lock is held.
     """
-    return table_clock(state).next(state.active.load()) if state.layout.orders_by_completion else None
+    if not state.layout.orders_by_completion:
+        return None
+    time = table_clock(state).next(state.active.load())
+    # A savepoint has the requested time of its write.
+    return time if instant.action is Action.SAVEPOINT else promise_completion(state.storage, instant.requested_time, time)
 
 
 def wall_time(state: TableState) -> str:

@@ -206,7 +206,7 @@ class Cell:
         if complete:
             instant = timeline.to_inflight(instant)
             stats = [self._rewrite(piece, time) for piece in pieces]
-            timeline.complete(instant, state.layout.encode_commit(_clustered(state, pieces, stats)), completion_time(state))
+            timeline.complete(instant, state.layout.encode_commit(_clustered(state, pieces, stats)), completion_time(state, instant))
         return time
 
     def _rewrite(self, piece: FileSlice, time: str) -> HoodieWriteStat:

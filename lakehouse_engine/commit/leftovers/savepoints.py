@@ -37,7 +37,7 @@ def put_back_savepoints(state: TableState) -> TableState:
     lost = lost_savepoints(state)
     for instant, content in lost.items():
         logger.warning("the completed file of the savepoint %s of %s was gone; it is put back", instant.requested_time, state.config.name)
-        state.active.complete(instant.at(State.INFLIGHT), content, completion_time(state))
+        state.active.complete(instant.at(State.INFLIGHT), content, completion_time(state, instant))
     return state.refresh() if lost else state
 
 

@@ -170,7 +170,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         hoodie_restore_metadata=_by_instant(state, restore.requested_time, plan.instants_to_rollback, changes, blocks),
         restore_instant_info=plan.instants_to_rollback,
     )
-    timeline.complete(inflight, encode_plan(metadata), completion_time(state))
+    timeline.complete(inflight, encode_plan(metadata), completion_time(state, inflight))
     torn = [change.partition_path for change in changes if change.torn]
     if torn:
         clear_strays(state, torn, anew=True)
@@ -245,7 +245,7 @@ class _Restore:
         if clean.state is not State.INFLIGHT:
             return False
         try:
-            end_begun(self._state.storage, self._timeline, clean, completion_time(self._state))
+            end_begun(self._state.storage, self._timeline, clean, completion_time(self._state, clean))
         except (InstantNotFoundError, MetadataError) as error:
             logger.warning("the plan of %s of %s is damaged (%s); it is dropped", clean, self._state.config.name, error)
             return False
@@ -272,7 +272,7 @@ class _Restore:
             begun = self._timeline.to_inflight(begun)
         if begun.state is State.INFLIGHT:
             content = self._state.layout.encode_commit(self._empty_write(timeline))
-            self._timeline.complete(begun, content, completion_time(self._state))
+            self._timeline.complete(begun, content, completion_time(self._state, begun))
 
     def renew_checkpoint(self) -> None:
         """So that readers need not look into the archive for what was there before; it does not matter to what they see."""

@@ -78,7 +78,7 @@ def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, tar
         instants_rollback=(target,),
     )
     # Readers ask the outcome first, and it is what is left should the plan be lost.
-    timeline.complete(inflight, encode_plan(metadata, note=rollback_note(timeline, inflight)), completion_time(state))
+    timeline.complete(inflight, encode_plan(metadata, note=rollback_note(timeline, inflight)), completion_time(state, inflight))
     return metadata
 
 

@@ -100,7 +100,7 @@ class _Execution(Generic[Plan, Task]):
         requested = Instant(self.time, self.service.kind.action, State.REQUESTED)
         inflight = requested.at(State.INFLIGHT)
         if state.timeline.find(self.time) == inflight and may_come(state, inflight):
-            rule_out(state, inflight, completion_time(state), self.service.kind.operation)
+            rule_out(state, inflight, completion_time(state, inflight), self.service.kind.operation)
             return None
         take_back(state, requested, of_dead=True)
         job = self.service.fit(state, requested)
