@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import fastavro
+import pyarrow.parquet as pq
 
 from lakehouse_engine.storage.base import Storage, StoredFile
 from tests.crash.log_files import blocks
@@ -112,9 +113,9 @@ class Timeline:
 
 def read_timeline(storage: Storage) -> Timeline:
     timeline = Timeline()
-    timeline.archived = _archived(storage)
     states: dict[tuple[str, bool], set[tuple[str, str]]] = {}
     timeline.by_completion = timeline_folder(storage) != ".hoodie"
+    timeline.archived = _history(storage, timeline) if timeline.by_completion else _archived(storage)
     for entry in _state_files(storage, timeline.by_completion):
         match = (_LATER_INSTANT if timeline.by_completion else _INSTANT).fullmatch(entry.name)
         if match is None:
@@ -187,6 +188,35 @@ def _parse(name: str, content: bytes) -> None:
         raise
     except Exception as error:
         raise Violation(f"{name} of {len(content)} bytes cannot be read: {error!r}") from error
+
+
+_MEMBERS = {
+    "commit": "hoodieCommitMetadata",
+    "deltacommit": "hoodieCommitMetadata",
+    "replacecommit": "hoodieReplaceCommitMetadata",
+    "clean": "hoodieCleanMetadata",
+    "rollback": "hoodieRollbackMetadata",
+}
+
+
+def _history(storage: Storage, timeline: Timeline) -> dict[str, Json]:
+    """As `_archived`, of versions 8 and 9; notes when each was completed."""
+    names = {entry.name for entry in storage.list(_HISTORY)}
+    if "_version_" not in names:
+        return {}
+    manifest = json.loads(storage.read(f"{_HISTORY}/manifest_{int(storage.read(f'{_HISTORY}/_version_'))}"))
+    found: dict[str, Json] = {}
+    for listed in manifest["files"]:
+        for row in pq.read_table(io.BytesIO(storage.read(f"{_HISTORY}/{listed['fileName']}"))).to_pylist():
+            time, action = row["instantTime"], row["action"]
+            expect(time not in found, f"{time} is archived twice")
+            record = record_of(f"{time}.{action}", row["metadata"]) if action in _MEMBERS else None
+            found[time] = {"actionType": action, **dict.fromkeys(_MEMBERS.values()), _MEMBERS.get(action, ""): record}
+            timeline.completions[f"{time}."] = row["completionTime"]
+    return dict(sorted(found.items()))
+
+
+_HISTORY = ".hoodie/timeline/history"
 
 
 def _archived(storage: Storage) -> dict[str, Json]:
