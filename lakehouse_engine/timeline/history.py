@@ -22,6 +22,7 @@ from lakehouse_engine.format.v8.history import (
     parse_manifest,
     read_history,
     read_history_times,
+    read_planned,
 )
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
@@ -185,8 +186,12 @@ class LsmHistory:
         return _once(instant for file, data in self._contents() for instant in self._whole(file, data))
 
     def moments(self) -> Mapping[str, str]:
-        """The completion time of each archived instant by its requested time; raises as `entries`."""
-        return {one.requested_time: one.completed_at or one.requested_time for one in self.instants()}
+        """When each archived instant shows, by its requested time (`Timeline.of_states`); raises as `entries`."""
+        found: dict[str, str] = {}
+        for file, data in self._contents():
+            found.update((one.requested_time, one.completed_at or one.requested_time) for one in self._times(file, data))
+            found.update((time, time) for time in read_planned(data, file))
+        return found
 
     def lost(self, counted: int) -> tuple[str, ...]:
         """Names of files that the current manifest lists and that are not there, and of a manifest that was there, given its number."""

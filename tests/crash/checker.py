@@ -139,7 +139,9 @@ def _add(found: Found, files: Files, stat: dict[str, Any], time: str) -> None:
         expect(not found.timeline.by_completion or files.logs[-1].named == time, f"{time} names {path}, which is not its own")
         return
     expect(match[2] == time, f"{time} names {path}, which is not its own")
-    expect(previous == "null" if not files.slices() else previous in files.slices(), f"{path} follows {previous}, not {files.slices()}")
+    # Names of logs of later versions do not tell a slice: without a base file the first log began it.
+    begun = files.slices() or {log.named for log in files.logs}
+    expect(previous in begun if begun else previous == "null", f"{path} follows {previous}, not {begun}")
     files.bases[time] = (path, size)
 
 

@@ -212,7 +212,9 @@ def _history(storage: Storage, timeline: Timeline) -> dict[str, Json]:
             expect(time not in found, f"{time} is archived twice")
             record = record_of(f"{time}.{action}", row["metadata"]) if action in _MEMBERS else None
             found[time] = {"actionType": action, **dict.fromkeys(_MEMBERS.values()), _MEMBERS.get(action, ""): record}
-            timeline.completions[f"{time}."] = row["completionTime"]
+            # A compaction shows when it was planned.
+            planned = row["plan"] is not None and action in ("commit", "deltacommit")
+            timeline.completions[f"{time}."] = time if planned else row["completionTime"]
     return dict(sorted(found.items()))
 
 

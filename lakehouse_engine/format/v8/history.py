@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakehouse_engine.errors import CorruptFileError, FileNameError, FormatError, MetadataError, TimelineError
@@ -131,6 +132,13 @@ def render_manifest(files: Iterable[HistoryFile]) -> bytes:
 def read_history_times(data: bytes, file: HistoryFile) -> list[Instant]:
     """The instants of a file, with their completion times; contents are not read. Raises `CorruptFileError`."""
     return list(_instants(_read(data, file, list(_TIMES)), file))
+
+
+def read_planned(data: bytes, file: HistoryFile) -> frozenset[str]:
+    """Requested times of the compactions and log compactions of a file: of commits only those have a plan. Raises `CorruptFileError`."""
+    table = _read(data, file, ["instantTime", "action", "plan"])
+    commits = pc.and_(pc.is_in(table["action"], pa.array([str(Action.COMMIT), str(Action.DELTA_COMMIT)])), pc.is_valid(table["plan"]))
+    return frozenset(table.filter(commits)["instantTime"].to_pylist())
 
 
 def read_history(data: bytes, file: HistoryFile) -> Iterator[HistoryEntry]:
