@@ -25,6 +25,7 @@ _NOBODY_DIES = replace(Sizes.here(), kills=0)
 """Hudi's lock file outlives its holder, for a minute here."""
 _SHARES = (("lakehouse.write.broadcast.max.bytes", 0),)
 _SMALL_FILES = (("hoodie.parquet.max.file.size", 9000), ("hoodie.parquet.small.file.limit", 6000))
+_NINE = (("hoodie.write.table.version", "9"),)
 
 PLANS = {
     "list_append-cow": Plan("list_append", "cow"),
@@ -47,6 +48,10 @@ PLANS = {
     "list_append-mor-avro": Plan("list_append", "mor", options=(*_LOGS, ("hoodie.logfile.data.block.format", "avro"))),
     "list_append-cow-hudis-lock": Plan("list_append", "cow", _OCC, sizes=_NOBODY_DIES),
     "bank-mor-hudis-lock": Plan("bank", "mor", _OCC, _LOGS, sizes=_NOBODY_DIES),
+    "list_append-mor-version-9": Plan("list_append", "mor", _NINE, _LOGS),
+    "mixed-cow-version-9": Plan("mixed", "cow", _NINE),
+    "mixed-mor-version-9": Plan("mixed", "mor", _NINE, ordering=True),
+    "bank-mor-version-8": Plan("bank", "mor", (("hoodie.write.table.version", "8"),), _LOGS),
 }
 
 
