@@ -17,6 +17,7 @@ from lakehouse_engine.errors import (
     UnsupportedTableVersionError,
 )
 from lakehouse_engine.format.timeline.layout import Layout, layout_of
+from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import FileGroupId
@@ -299,6 +300,7 @@ class TableState:
         # Of a table that is being dropped a listing may show a part: that would pass for a table with fewer rows.
         check_there(storage, listing)
         files, folders = active.files_of(listing), frozenset(entry.name for entry in listing if entry.is_directory)
+        _refuse_half_upgraded(storage, config, layout, files)
         moments = archived_moments(storage, layout, config)
         timeline = Timeline.of_states(files, by_completion=layout.orders_by_completion, archived=moments)
         restore = pending_restore(active, timeline)
@@ -321,6 +323,21 @@ class TableState:
         replaced, paths = partial(_replaced, timeline, commits), partial(_named_partitions, timeline, commits, archived)
         view = FileSystemView(lister, timeline, replaced, paths, named.has, kept, planned)
         return cls(storage, config, layout, timeline, view, commits, archived, store, shown)
+
+
+def _refuse_half_upgraded(storage: Storage, config: TableConfig, layout: Layout, files: Mapping[Instant, StoredFile]) -> None:
+    """Raise `UnsupportedTableVersionError` where the properties are of version 8 or 9, and the instants of version 6: rows would be gone."""
+    if not layout.orders_by_completion or files:
+        return
+    older = ActiveTimeline(storage, LayoutV1()).load().completed().last()
+    if older is not None:
+        raise UnsupportedTableVersionError(
+            f"hoodie.table.version is {int(config.version)}, and {older} is where version 6 has its instants: an upgrade was not finished,"
+            " or the properties are not this table's; let Hudi finish it (CALL upgrade_table), or put hoodie.properties back from a backup"
+            " (.hoodie/.aux/hoodie.properties is as this engine wrote it last)",
+            table=config.name,
+            path=storage.root,
+        )
 
 
 def _supported_layout(config: TableConfig, storage: Storage) -> Layout:

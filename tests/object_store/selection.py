@@ -47,6 +47,7 @@ LEFT_OUT: dict[str, str] = {
     "tests/conformance/test_continue_fixtures.py::test_the_dead_write_of_hudi": "it looks for directories after their files went",
     "tests/conformance/test_mor_fixtures.py": _SHARED,
     "tests/conformance/test_read_fixtures.py": _SHARED,
+    "tests/conformance/test_read_v8_fixtures.py": _SHARED,
     "tests/conformance/test_view_fixtures.py": _SHARED,
     "tests/unit/undo/test_unfinished.py::test_what_cannot_finish_a_restore_says_so_too": "it counts calls from the last one, which is here"
     " the lock's",

@@ -190,7 +190,7 @@ def test_a_slice_has_the_rows_of_the_reference(mode: str, base: list[Row], block
     expected = of_rows(reference(mode, base, blocks))
     assert read_all(reader, piece) == expected
     assert sorted(reader.read(piece, ["a"]).column("a").to_pylist(), key=str) == sorted((row["a"] for row in expected), key=str)
-    changes = reader.changes(piece, [COMMIT_TIME, *SCHEMA.names], blocks_from=0)
+    changes = reader.changes(piece, [COMMIT_TIME, *SCHEMA.names])
     kept = np.setdiff1d(np.arange(len(base)), changes.removed)
     assert sorted([*of_table(changes.added), *of_rows([base[row]._replace(time=BASE_TIME) for row in kept])], key=str) == expected
 
