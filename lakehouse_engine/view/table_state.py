@@ -326,7 +326,7 @@ class TableState:
 
 
 def _refuse_half_upgraded(storage: Storage, config: TableConfig, layout: Layout, files: Mapping[Instant, StoredFile]) -> None:
-    """Raise `UnsupportedTableVersionError` where the properties are of version 8 or 9, and the instants of version 6: rows would be gone."""
+    """Raise `UnsupportedTableVersionError` where the properties are of version 8 or 9 and the instants of version 6: no row would show."""
     if not layout.orders_by_completion or files:
         return
     older = ActiveTimeline(storage, LayoutV1()).load().completed().last()
