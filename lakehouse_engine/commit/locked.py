@@ -51,9 +51,8 @@ def locked_table(
     their turn. `known`: the table as it was before; it is what comes out where nothing has happened since, with all that was listed and
     opened for it.
 
-    Raises `UnsupportedTableVersionError` for a table that is only read, `TableNotFoundError` before anything is made where there is no
-    table, and where it goes meanwhile; `LockTimeoutError` naming the holder, and `CommitConflictError` naming the write that was not done
-    in time.
+    Raises `TableNotFoundError` before anything is made where there is no table, and where it goes meanwhile; `LockTimeoutError` naming the
+    holder, and `CommitConflictError` naming the write that was not done in time.
     """
     with told_if_gone(storage):
         yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, polite, known)

@@ -13,12 +13,6 @@ class TableVersion(IntEnum):
     NINE = 9
 
 
-READ_ONLY = (
-    "tables of version 8 and 9 are read, not written yet; to write it, bring a copy of the table to version 6 with Hudi 1.x, the newest:"
-    " CALL downgrade_table(table => '<its name in Spark>', to_version => 'SIX')"
-)
-"""Why a table of these versions is not changed."""
-
 _WRITTEN_BY = {
     0: "before 0.6.0",
     1: "0.6.0 to 0.8.0",

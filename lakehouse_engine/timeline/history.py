@@ -22,7 +22,7 @@ from lakehouse_engine.format.v8.history import (
     parse_manifest,
     read_history,
     read_history_times,
-    read_planned,
+    read_moments,
 )
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
@@ -189,8 +189,8 @@ class LsmHistory:
         """When each archived instant shows, by its requested time (`Timeline.of_states`); raises as `entries`."""
         found: dict[str, str] = {}
         for file, data in self._contents():
-            found.update((one.requested_time, one.completed_at or one.requested_time) for one in self._times(file, data))
-            found.update((time, time) for time in read_planned(data, file))
+            with self._naming(file.name):
+                found |= read_moments(data, file)
         return found
 
     def lost(self, counted: int) -> tuple[str, ...]:

@@ -134,11 +134,14 @@ def read_history_times(data: bytes, file: HistoryFile) -> list[Instant]:
     return list(_instants(_read(data, file, list(_TIMES)), file))
 
 
-def read_planned(data: bytes, file: HistoryFile) -> frozenset[str]:
-    """Requested times of the compactions and log compactions of a file: of commits only those have a plan. Raises `CorruptFileError`."""
-    table = _read(data, file, ["instantTime", "action", "plan"])
+def read_moments(data: bytes, file: HistoryFile) -> dict[str, str]:
+    """When each instant of a file shows, by its requested time: a compaction or log compaction, which alone of commits have a plan, when it
+    was planned, another one when it was completed. Raises `CorruptFileError`.
+    """
+    table = _read(data, file, [*_TIMES, "plan"])
     commits = pc.and_(pc.is_in(table["action"], pa.array([str(Action.COMMIT), str(Action.DELTA_COMMIT)])), pc.is_valid(table["plan"]))
-    return frozenset(table.filter(commits)["instantTime"].to_pylist())
+    shown = {one.requested_time: one.completed_at or one.requested_time for one in _instants(table, file)}
+    return shown | {time: time for time in table.filter(commits)["instantTime"].to_pylist()}
 
 
 def read_history(data: bytes, file: HistoryFile) -> Iterator[HistoryEntry]:
