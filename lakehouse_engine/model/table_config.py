@@ -184,11 +184,6 @@ class TableConfig:
         return folder
 
     @property
-    def history_folder(self) -> str:
-        """Of table versions 8 and 9, relative to the timeline's folder."""
-        return (self._first("hoodie.timeline.history.path") or "history").strip("/")
-
-    @property
     def timeline_timezone(self) -> str:
         """`UTC` or `LOCAL` (Java's default): the zone of instant times. Raises `PropertiesError` for another one, as Hudi has no other."""
         zone = (self._first("hoodie.table.timeline.timezone") or "LOCAL").strip().upper()

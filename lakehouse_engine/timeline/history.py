@@ -24,6 +24,7 @@ from lakehouse_engine.format.v8.history import (
     read_history_times,
     read_moments,
 )
+from lakehouse_engine.format.v8.properties import history_folder
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.order import in_time_order
@@ -105,13 +106,17 @@ class History(Protocol):
 def history_of(storage: Storage, layout: Layout, config: TableConfig) -> History:
     """The history of a table."""
     if layout.orders_by_completion:
-        return LsmHistory(storage, layout, config.history_folder)
+        return LsmHistory(storage, layout, _folder(layout, config))
     return ArchivedTimeline(storage, layout, config.archive_folder)
+
+
+def _folder(layout: Layout, config: TableConfig) -> str:
+    return history_folder(config).removeprefix(f"{layout.timeline_folder}/")
 
 
 def archived_moments(storage: Storage, layout: Layout, config: TableConfig) -> Callable[[], Mapping[str, str]]:
     """Completion times of archived instants by requested times, read when first asked for; nothing where requested times count."""
-    return cache(LsmHistory(storage, layout, config.history_folder).moments) if layout.orders_by_completion else dict
+    return cache(LsmHistory(storage, layout, _folder(layout, config)).moments) if layout.orders_by_completion else dict
 
 
 _LOOKS = 4

@@ -10,6 +10,7 @@ from typing import Protocol
 from lakehouse_engine.errors import UnsupportedTableVersionError
 from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.v8.properties import LAYOUT_VERSION, check_readable, timeline_folder
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.table_config import TableConfig
@@ -47,8 +48,11 @@ class Layout(Protocol):
 
 
 def layout_of(config: TableConfig) -> Layout:
-    """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known."""
-    wanted, layout = ("1", LayoutV1()) if config.version is TableVersion.SIX else ("2", LayoutV2())
+    """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known, and as `check_readable` and
+    `timeline_folder`.
+    """
+    is_six = config.version is TableVersion.SIX
+    wanted = "1" if is_six else LAYOUT_VERSION
     stated = config.properties.get(LAYOUT_VERSION_KEY, wanted).strip()
     if stated != wanted:
         raise UnsupportedTableVersionError(
@@ -56,4 +60,7 @@ def layout_of(config: TableConfig) -> Layout:
             " be opened; if Hudi left the table so, let it finish that (its procedures upgrade_table and downgrade_table)",
             table=config.name,
         )
-    return layout
+    if is_six:
+        return LayoutV1()
+    check_readable(config)
+    return LayoutV2(timeline_folder(config))
