@@ -6,7 +6,6 @@ columns are compared row by row. Every difference is listed with its reason, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -26,12 +25,12 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.view.table_state import TableState
 from tests.conformance.test_read_fixtures import AS_OF, FILES_THERE, NOT_READ, Reading, check_refused, expected, read, readings, refusal_for
 from tests.support.fixtures import (
+    Unpack,
     expected_readings,
     fixtures_root,
     rs_fixtures,
     spark_fixtures,
     unpack_rs_fixture,
-    unpack_spark_fixture,
 )
 from tests.support.readers import assert_same_rows, read_with_hudi_rs, user_columns
 
@@ -58,22 +57,6 @@ SILENTLY_SHORT: dict[Reading, str] = {
 
 READ_NONETHELESS = frozenset({Reading("v6-0.15.0/mor_bootstrap_metadata_only", "incremental_00000000000001_20261121082212549")})
 """Readings of tables refused by name that touch nothing of what is refused."""
-
-Unpack = Callable[[str], Path]
-
-
-@pytest.fixture(scope="module")
-def unpack(tmp_path_factory: pytest.TempPathFactory) -> Unpack:
-    """The directory of a table, unpacked once."""
-    unpacked: dict[str, Path] = {}
-
-    def path_of(table: str) -> Path:
-        if table not in unpacked:
-            unpacked[table] = unpack_spark_fixture(table, tmp_path_factory.mktemp("table"))
-        return unpacked[table]
-
-    return path_of
-
 
 @pytest.mark.parametrize("reading", READINGS, ids="-".join)
 def test_a_reading_has_the_rows_that_hudi_reads(reading: Reading, unpack: Unpack) -> None:

@@ -8,7 +8,7 @@ the names of list elements. Every difference is listed here with its reason, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import plan_incremental, plan_snapshot
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.view.table_state import TableState
-from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
+from tests.support.fixtures import Unpack, expected_readings, fixtures_root, spark_fixtures
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
@@ -128,22 +128,6 @@ def readings(table_type: str, kinds: tuple[str, ...]) -> list[Reading]:
 
 COW_READINGS = readings("cow", ("snapshot", "as_of", "incremental"))
 MOR_READINGS = readings("mor", ("read_optimized",))
-
-Unpack = Callable[[str], Path]
-
-
-@pytest.fixture(scope="module")
-def unpack(tmp_path_factory: pytest.TempPathFactory) -> Unpack:
-    """The directory of a table, unpacked once."""
-    unpacked: dict[str, Path] = {}
-
-    def path_of(table: str) -> Path:
-        if table not in unpacked:
-            unpacked[table] = unpack_spark_fixture(table, tmp_path_factory.mktemp("table"))
-        return unpacked[table]
-
-    return path_of
-
 
 @pytest.fixture(scope="module")
 def tally(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:

@@ -5,7 +5,6 @@ Time travel and ranges go by completion times. Every difference is listed here w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.view.table_state import TableState
-from tests.support.fixtures import expected_readings, fixtures_root, spark_fixtures, unpack_spark_fixture
+from tests.support.fixtures import Unpack, expected_readings, fixtures_root, spark_fixtures
 from tests.support.readers import assert_same_rows, first_difference
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
@@ -64,22 +63,6 @@ SILENTLY_SHORT = {
 
 BOOTSTRAPPED = "v9-1.2.0/cow_bootstrap_metadata_only"
 """Refused while skeleton files are live."""
-
-Unpack = Callable[[str], Path]
-
-
-@pytest.fixture(scope="module")
-def unpack(tmp_path_factory: pytest.TempPathFactory) -> Unpack:
-    """The directory of a table, unpacked once."""
-    unpacked: dict[str, Path] = {}
-
-    def path_of(table: str) -> Path:
-        if table not in unpacked:
-            unpacked[table] = unpack_spark_fixture(table, tmp_path_factory.mktemp("table"))
-        return unpacked[table]
-
-    return path_of
-
 
 def read(path: Path, reading: Reading, options: dict[str, str]) -> pa.Table:
     """Our reading, with the meta columns where the table has them."""

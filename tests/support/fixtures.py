@@ -6,10 +6,13 @@ import json
 import os
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+Unpack = Callable[[str], Path]
+"""Gives the directory of the table `<folder>/<table>`."""
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
