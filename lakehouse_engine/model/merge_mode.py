@@ -22,7 +22,9 @@ PARTIAL_KEY = "hoodie.table.partial.update.mode"
 MERGE_PREFIX = "hoodie.record.merge.property."
 
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+"""The id of Hudi's own mergers: of all of them in 0.x, of merging by event time in 1.x."""
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+"""Hudi 1.x's id of merging by commit time. Its writers leave it in version 6 tables too, and then ordering values count nowhere."""
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 
 
@@ -39,12 +41,13 @@ class PartialUpdates(StrEnum):
     FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
 
 
-_STRATEGIES = {
+STRATEGIES = {
     EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME,
     COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME,
     PAYLOAD_STRATEGY: MergeMode.CUSTOM,
 }
-_STRATEGY_OF = {mode: strategy for strategy, mode in _STRATEGIES.items()}
+"""The ids that Hudi has, and the mode that each stands for."""
+_STRATEGY_OF = {mode: strategy for strategy, mode in STRATEGIES.items()}
 _MODELS = "org.apache.hudi.common.model."
 _PLAIN_PAYLOADS = {
     MergeMode.EVENT_TIME: _MODELS + "DefaultHoodieRecordPayload",
@@ -108,7 +111,7 @@ def merging_of(config: TableConfig) -> Merging:
     properties = config.properties
     payload = properties.get(PAYLOAD_KEY) or properties.get(LEGACY_PAYLOAD_KEY) or None
     strategy = properties.get(STRATEGY_KEY) or None
-    if strategy is not None and strategy not in _STRATEGIES:
+    if strategy is not None and strategy not in STRATEGIES:
         raise UnsupportedTableError(
             f"the table is merged by a merger of its own ({STRATEGY_KEY}={strategy}), code that this engine does not have; go on writing it"
             " with Hudi; its base files can be read read-optimized",
@@ -124,7 +127,7 @@ def _mode(config: TableConfig, payload: str | None, strategy: str | None) -> Mer
     stated = config.properties.get(MODE_KEY, "").strip().upper()
     if stated and stated not in MergeMode.__members__.values():
         raise PropertiesError(f"{MODE_KEY}={stated!r} is none of {', '.join(MergeMode)}", table=config.name)
-    by_strategy = None if strategy is None else _STRATEGIES[strategy]
+    by_strategy = None if strategy is None else STRATEGIES[strategy]
     by_payload = None if payload is None else _meant_by(config.version, payload)
     meant = {one for one in (by_strategy, by_payload) if one is not None}
     mode = MergeMode(stated) if stated else next(iter(meant), usual_mode(config.ordering_fields))

@@ -15,7 +15,7 @@ from lakehouse_engine.format.v8.new_table import NewTable, new_table_properties
 from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
-from lakehouse_engine.model.merge_mode import MergeMode
+from lakehouse_engine.model.merge_mode import EVENT_TIME_STRATEGY, MergeMode
 from lakehouse_engine.model.table_config import DELETES_KEY, MATERIALIZED_KEY, TableConfig, TableType
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import (
@@ -38,7 +38,7 @@ from lakehouse_engine.options import (
 from lakehouse_engine.options.unavailable import stored_keys
 from lakehouse_engine.record.keys.keygen import choose_key_generator
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
-from lakehouse_engine.record.merging.payloads import EVENT_TIME_STRATEGY, PAYLOADS, last_name, payload_of
+from lakehouse_engine.record.merging.payloads import PAYLOADS, last_name, payload_of
 from lakehouse_engine.record.merging.soft_deletes import check_soft_deletes, with_deleted_at
 from lakehouse_engine.record.schema import check_reserved
 from lakehouse_engine.record.types import canonical_schema

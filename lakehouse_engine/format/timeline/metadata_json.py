@@ -34,7 +34,7 @@ def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
             partition: tuple(_decode_stat(stat) for stat in _typed("partitionToWriteStats", stats, list))
             for partition, stats in _map(members.pop("partitionToWriteStats", None), "partitionToWriteStats").items()
         },
-        operation_type=_operation(members.pop("operationType", None)),
+        operation_type=operation_of(members.pop("operationType", None)),
         compacted=_typed("compacted", members.pop("compacted", False), bool),
         extra_metadata={key: _text(key, value) for key, value in _map(members.pop("extraMetadata", None), "extraMetadata").items()},
         partition_to_replace_file_ids=None if replaced is None else _replaced(replaced),
@@ -114,7 +114,8 @@ def _replaced(value: Any) -> dict[str, tuple[str, ...]]:
     return {partition: _names(name, file_ids) or () for partition, file_ids in _map(value, name).items()}
 
 
-def _operation(value: Any) -> WriteOperationType | None:
+def operation_of(value: Any) -> WriteOperationType | None:
+    """The operation that commit metadata names, in whichever encoding. Raises `MetadataError` for one that Hudi does not have."""
     if value is None:
         return None
     try:

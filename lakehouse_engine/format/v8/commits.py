@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from lakehouse_engine.errors import MetadataError
 from lakehouse_engine.format.timeline.metadata_avro import decode_record, encode_record, record_name
+from lakehouse_engine.format.timeline.metadata_json import operation_of
 from lakehouse_engine.format.timeline.plans_codec import avro_name
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.model.write_stats import HoodieWriteStat
 
 _COMMIT, _REPLACE = "HoodieCommitMetadata", "HoodieReplaceCommitMetadata"
 _REPLACED = "partitionToReplaceFileIds"
@@ -31,7 +31,7 @@ def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
         partition_to_write_stats={
             partition: tuple(_decode_stat(stat) for stat in stats) for partition, stats in (record["partitionToWriteStats"] or {}).items()
         },
-        operation_type=_operation(record["operationType"]),
+        operation_type=operation_of(record["operationType"]),
         compacted=bool(record["compacted"]),
         extra_metadata=record["extraMetadata"] or {},
         partition_to_replace_file_ids=replaced if name == _REPLACE else None,
@@ -72,12 +72,3 @@ def _encode_stat(stat: HoodieWriteStat) -> dict[str, Any]:
     record = {name: getattr(stat, attribute) for attribute, name in _STAT.items()}
     record["logFiles"] = None if stat.log_files is None else list(stat.log_files)
     return record | {name: stat.extra.get(name, default) for name, default in _UNNAMED.items()}
-
-
-def _operation(text: str | None) -> WriteOperationType | None:
-    if text is None:
-        return None
-    try:
-        return WriteOperationType(text)
-    except ValueError as error:
-        raise MetadataError(f"commit metadata has operationType={text!r}, which is no write operation of Hudi") from error

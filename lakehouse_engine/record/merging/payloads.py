@@ -12,7 +12,16 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, PropertiesError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.model.keys import DELETED_AT
-from lakehouse_engine.model.merge_mode import MERGE_PREFIX, PARTIAL_KEY, MergeMode, PartialUpdates, merging_of
+from lakehouse_engine.model.merge_mode import (
+    COMMIT_TIME_STRATEGY,
+    MERGE_PREFIX,
+    PARTIAL_KEY,
+    STRATEGIES,
+    STRATEGY_KEY,
+    MergeMode,
+    PartialUpdates,
+    merging_of,
+)
 from lakehouse_engine.model.table_config import TableConfig, TableType
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import PAYLOADS_OF_MODES
@@ -32,12 +41,7 @@ from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 
 DELETE_FIELD = "hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.payload.delete.marker"
-COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
-"""Hudi 1.x's id of merging by commit time. Its writers leave it in version 6 tables too, and then ordering values count nowhere."""
-EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
-"""The id of Hudi's own mergers: of all of them in 0.x, of merging by event time in 1.x."""
-_PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
-_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
+_STRATEGY_KEYS = (STRATEGY_KEY, "hoodie.compaction.record.merger.strategy")
 _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
 """The text by which a row says that it does not have a value, in merge properties of table version 9."""
 _MODELS = "org.apache.hudi.common.model."
@@ -274,7 +278,7 @@ def _check_mode(config: TableConfig, asked: str) -> None:
 def _check_strategy(config: TableConfig) -> None:
     for key in _STRATEGY_KEYS:
         strategy = config.properties.get(key, "")
-        if strategy and strategy not in (COMMIT_TIME_STRATEGY, EVENT_TIME_STRATEGY, _PAYLOAD_STRATEGY):
+        if strategy and strategy not in STRATEGIES:
             raise UnsupportedTableError(
                 f"the table is merged by a merger of its own ({key}={strategy}), code that this engine does not have; go on writing it"
                 " with Hudi; its base files can be read read-optimized",
