@@ -62,11 +62,11 @@ def outcome_as_found(storage: Storage, instant_time: str, plan: HoodieCleanerPla
     )
 
 
-def end_begun(storage: Storage, timeline: ActiveTimeline, clean: Instant, completed_at: str | None) -> None:
-    """Complete an inflight clean with what it deleted so far, so that nobody takes that for lost. The rest is to stay.
+def begun_outcome(storage: Storage, timeline: ActiveTimeline, clean: Instant) -> bytes:
+    """Content that completes an inflight clean with what it deleted so far, so that these files do not count as lost. The rest is to stay.
 
     It names no earliest instant, and not how many versions it kept: the next clean looks at every partition. Raises `MetadataError` where
     no state file has the whole plan.
     """
     found = outcome_as_found(storage, clean.requested_time, stored_plan(timeline, clean))
-    timeline.complete(clean, encode_plan(replace(found, earliest_commit_to_retain="", extra_metadata={})), completed_at)
+    return encode_plan(replace(found, earliest_commit_to_retain="", extra_metadata={}))

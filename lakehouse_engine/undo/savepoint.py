@@ -16,10 +16,10 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.rollback.markers import marked_files
-from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError, StorageError
 from lakehouse_engine.files.log_scanner import LogPromise, ToldLogs
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
@@ -74,7 +74,7 @@ def create_savepoint(
         _remove_begun(state, timeline)
         if metadata is not None:
             inflight = timeline.to_inflight(Instant(savepoint.instant, Action.SAVEPOINT, State.REQUESTED))
-            timeline.complete(inflight, encode_plan(metadata), completion_time(state, inflight))
+            complete(state, inflight, encode_plan(metadata))
             _keep_copy(state, timeline, inflight, encode_plan(metadata))
         return savepoint
 

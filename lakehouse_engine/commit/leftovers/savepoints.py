@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from lakehouse_engine.commit.table_clock import completion_time
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.timeline.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -37,7 +37,7 @@ def put_back_savepoints(state: TableState) -> TableState:
     lost = lost_savepoints(state)
     for instant, content in lost.items():
         logger.warning("the completed file of the savepoint %s of %s was gone; it is put back", instant.requested_time, state.config.name)
-        state.active.complete(instant.at(State.INFLIGHT), content, completion_time(state, instant))
+        complete(state, instant.at(State.INFLIGHT), content)
     return state.refresh() if lost else state
 
 

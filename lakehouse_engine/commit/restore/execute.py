@@ -22,15 +22,16 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from lakehouse_engine.commit.begun_cleans import end_begun
+from lakehouse_engine.commit.begun_cleans import begun_outcome
 from lakehouse_engine.commit.beside.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_after
 from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
-from lakehouse_engine.commit.table_clock import check_clock, completion_time, table_clock
+from lakehouse_engine.commit.table_clock import check_clock, table_clock
 from lakehouse_engine.errors import (
     InstantNotFoundError,
     LakehouseError,
@@ -170,7 +171,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         hoodie_restore_metadata=_by_instant(state, restore.requested_time, plan.instants_to_rollback, changes, blocks),
         restore_instant_info=plan.instants_to_rollback,
     )
-    timeline.complete(inflight, encode_plan(metadata), completion_time(state, inflight))
+    complete(state, inflight, encode_plan(metadata))
     torn = [change.partition_path for change in changes if change.torn]
     if torn:
         clear_strays(state, torn, anew=True)
@@ -245,7 +246,7 @@ class _Restore:
         if clean.state is not State.INFLIGHT:
             return False
         try:
-            end_begun(self._state.storage, self._timeline, clean, completion_time(self._state, clean))
+            complete(self._state, clean, begun_outcome(self._state.storage, self._timeline, clean))
         except (InstantNotFoundError, MetadataError) as error:
             logger.warning("the plan of %s of %s is damaged (%s); it is dropped", clean, self._state.config.name, error)
             return False
@@ -272,7 +273,7 @@ class _Restore:
             begun = self._timeline.to_inflight(begun)
         if begun.state is State.INFLIGHT:
             content = self._state.layout.encode_commit(self._empty_write(timeline))
-            self._timeline.complete(begun, content, completion_time(self._state, begun))
+            complete(self._state, begun, content)
 
     def renew_checkpoint(self) -> None:
         """So that readers need not look into the archive for what was there before; it does not matter to what they see."""

@@ -13,11 +13,11 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import beating, remove_heartbeat
 from lakehouse_engine.commit.rollback.blocks import slice_logs, write_rollback_blocks
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
-from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import RollbackError, StorageError
 from lakehouse_engine.format.file_names import marker_folder, parse_log_file
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
@@ -78,7 +78,7 @@ def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, tar
         instants_rollback=(target,),
     )
     # Readers ask the outcome first, and it is what is left should the plan be lost.
-    timeline.complete(inflight, encode_plan(metadata, note=rollback_note(timeline, inflight)), completion_time(state, inflight))
+    complete(state, inflight, encode_plan(metadata, note=rollback_note(timeline, inflight)))
     return metadata
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakehouse_engine.commit.begun_cleans import partition_outcome, planned_files, stored_plan
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import delete_cleaned
-from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.commit.versions import needed_files
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
@@ -85,7 +85,7 @@ def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: M
         bootstrap_partition_metadata={},
         extra_metadata={key: text for key, text in (plan.extra_metadata or {}).items() if key != SAVEPOINTED} | savepoints_seen(state),
     )
-    timeline.complete(inflight, encode_plan(metadata), completion_time(state, inflight))
+    complete(state, inflight, encode_plan(metadata))
     kept = tuple(f"{path} is kept: {reason}" for path, reason in sorted(held.items()))
     return ExecutedClean(inflight.at(State.COMPLETED), tuple(path for paths in files.values() for path in paths), kept)
 

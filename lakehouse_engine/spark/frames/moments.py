@@ -22,7 +22,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def moment_of_literal(spark: SparkSession, text: str) -> int:
     """Microseconds since 1970 of `timestamp <text>` in the session. Raises `PySparkException` for a text that is no moment."""
     # With spark.sql.timestampType=TIMESTAMP_NTZ a literal without an offset is cast where it meets a column, as it is here.
-    [row] = spark.sql(f"select unix_micros(cast(timestamp {text} as timestamp))").collect()
+    # Rows of `values` are computed by the optimizer, without a job.
+    [row] = spark.sql(f"select unix_micros(cast(timestamp {text} as timestamp)) from values (1)").collect()
     return int(row[0])
 
 

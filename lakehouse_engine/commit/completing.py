@@ -1,0 +1,27 @@
+"""Completes the instants of actions that are no writes: clean, rollback, restore, savepoint."""
+
+from __future__ import annotations
+
+import logging
+
+from lakehouse_engine.commit.beside.promised import forget_promise
+from lakehouse_engine.commit.table_clock import completion_time
+from lakehouse_engine.errors import StorageError
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+
+def complete(state: TableState, inflight: Instant, content: bytes) -> Instant:
+    """Complete an instant at the table's time, and remove what promised that time. The table lock is held.
+
+    Raises as `ActiveTimeline.complete`; once the instant is completed, nothing is raised.
+    """
+    completed = state.active.complete(inflight, content, completion_time(state, inflight))
+    if state.layout.orders_by_completion:
+        try:
+            forget_promise(state.storage, inflight.requested_time)
+        except StorageError as error:
+            logger.warning("%s is completed, but its promised time could not be removed (%s); the next write does", completed, error)
+    return completed
