@@ -151,7 +151,7 @@ class LakehouseCredentials(Credentials):
 
     @classmethod
     def validate(cls, data: Any) -> None:
-        """Raise `DbtConfigError` for a value of a wrong type, naming its key. dbt's own message shows only the value, which may be secret."""
+        """Raise `DbtConfigError` for a value of a wrong type, naming its key. dbt's own message shows the value, which may be secret."""
         try:
             super().validate(data)
         except ValidationError as error:
