@@ -1,8 +1,8 @@
-"""The Arrow types that the engine works with, and what becomes of every other one.
+"""Arrow types that the engine uses, and conversions to them.
 
-Canonical: bool, int32, int64, float, double, string, binary, decimal128, date32, timestamp("us", "UTC"), and list<element>,
-map<string, value>, struct of those. They are the types with exactly one Avro and one Parquet form in Hudi (table format, "Columns
-and types"). A type that widens into one of them without loss is converted; anything else is refused by the column's path.
+Canonical: bool, int32, int64, float, double, string, binary, decimal128, date32, timestamp("us", "UTC"), and list<element>, map<string,
+value>, struct of those. Each has exactly one Avro and one Parquet form in Hudi (table format, "Columns and types"). A type that widens into
+one of them without loss is converted; others are refused by column path.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
 
 
 def canonical_schema(schema: pa.Schema, *, allow_timestamp_ntz: bool = False) -> pa.Schema:
-    """The schema with every type in its canonical form, every column nullable and without Arrow metadata.
+    """The schema in canonical types, every column nullable and without Arrow metadata.
 
-    Raises `UnsupportedTypeError` naming the column's path for a type that Hudi cannot hold (`timestamp` without zone included,
-    unless `allow_timestamp_ntz`), and `SchemaIncompatibleError` for a name that Avro cannot hold or that occurs twice.
+    Raises `UnsupportedTypeError` with the column's path for a type that Hudi cannot hold (`timestamp` without zone too, unless
+    `allow_timestamp_ntz`), and `SchemaIncompatibleError` for a name that Avro cannot hold or that occurs twice.
     """
     check_names(schema)
     return pa.schema([pa.field(field.name, _canonical(field.type, field.name, allow_timestamp_ntz)) for field in schema])
 
 
 def canonical_table(table: pa.Table, *, allow_timestamp_ntz: bool = False, untrusted: bool = False) -> pa.Table:
-    """The table in canonical types; columns that have them already are not copied.
+    """The table in canonical types; columns that already have them are not copied.
 
-    `untrusted` also checks every byte of text to be UTF-8 (for Arrow data that came from outside this process).
-    Raises as `canonical_schema`, and `UnsupportedTypeError` where a value does not fit (nanoseconds that are not whole microseconds).
+    `untrusted` also checks all text to be UTF-8 (for Arrow data from outside this process). Raises as `canonical_schema`, and
+    `UnsupportedTypeError` if a value does not fit (nanoseconds that are not whole microseconds).
     """
     schema = canonical_schema(table.schema, allow_timestamp_ntz=allow_timestamp_ntz)
     if untrusted:
@@ -81,16 +81,16 @@ def canonical_table(table: pa.Table, *, allow_timestamp_ntz: bool = False, untru
 
 
 def canonical_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array, in one piece, in its canonical type (time stamps without zone included)."""
+    """One array, in one piece, in its canonical type (timestamps without zone included)."""
     field = pa.field("value", _canonical(array.type, "value", True))
     chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
     return _cast(chunked, field).combine_chunks()
 
 
 def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
-    """Refuse names that Avro cannot hold and names that differ in case only, at every depth.
+    """Refuse names that Avro cannot hold and names that differ only in case, at every depth.
 
-    Raises `SchemaIncompatibleError` naming the column.
+    Raises `SchemaIncompatibleError` with the column.
     """
     names = [field.name for field in fields]
     where = f" of {path!r}" if path else ""
@@ -105,7 +105,7 @@ def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
 
 
 def _renaming(name: str, taken: Sequence[str]) -> str:
-    """What to do about a name that Avro cannot hold: an alias that reads alike, and that no other column has."""
+    """Advice for a name that Avro cannot hold: a similar alias that no other column has."""
     plain = unicodedata.normalize("NFKD", name.replace("\N{LATIN SMALL LETTER SHARP S}", "ss"))
     plain = "".join(character for character in plain if not unicodedata.combining(character))
     made = _NOT_IN_NAME.sub("_", plain).strip("_")
