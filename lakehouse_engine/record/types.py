@@ -119,7 +119,7 @@ def _renaming(name: str, taken: Sequence[str]) -> str:
 
 
 def check_differ(names: Sequence[str], where: str = "") -> None:
-    """Raise `SchemaIncompatibleError` for columns whose names do not differ, or in case only; `where` says of what they are."""
+    """Raise `SchemaIncompatibleError` for columns with equal names, ignoring case; `where` says what contains them."""
     doubled = [name for name, count in Counter(name.lower() for name in names).items() if count > 1]
     if doubled:
         same = [name for name in names if name.lower() == doubled[0]]
@@ -127,7 +127,7 @@ def check_differ(names: Sequence[str], where: str = "") -> None:
 
 
 def _canonical(kind: pa.DataType, path: str, allow_ntz: bool) -> pa.DataType:
-    if isinstance(kind, pa.BaseExtensionType):  # asked first: one written in Python need not even have a hash
+    if isinstance(kind, pa.BaseExtensionType):  # checked first: a type written in Python need not even have a hash
         raise _unsupported(kind, path)
     if kind in _WIDENED:
         return _WIDENED[kind]

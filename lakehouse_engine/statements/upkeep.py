@@ -16,7 +16,7 @@ _INDEX_COLUMNS = ("index_name", "col_name", "index_type", "col_options", "option
 
 
 def nothing_to_do(run: Execution, statement: NothingToDo) -> DataFrame:
-    """A note that says so. Raises `TableNotFoundError`."""
+    """A note that the statement does nothing. Raises `TableNotFoundError`."""
     name = run.catalog.table(run.pins.name(statement.name))
     return run.rows(["note"], [[f"{statement.statement} has nothing to do on {name}: {statement.because}"]])
 

@@ -252,9 +252,9 @@ class FilledIn:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumns:
-    """Another merger's result in some columns (`MERGE ... UPDATE SET` of those), the stored row's values in all others.
+    """Takes another merger's result in some columns (`MERGE ... UPDATE SET` of those) and keeps the stored row's others.
 
-    A stored row with a value in the column `deleted_at` is deleted: the row that wins against it is a new one, and comes as it is.
+    A stored row with a value in the column `deleted_at` is deleted: the row that wins against it is new, and stored unchanged.
     """
 
     merger: RecordMerger
