@@ -14,7 +14,7 @@ _INDEXES = one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "B
 
 
 def _index_type(text: str) -> str:
-    """Raises `UnavailableError` for Hudi's index of records."""
+    """Raises `UnavailableError` for Hudi's record index."""
     if text.strip().upper() in RECORD_INDEXES:
         raise UnavailableError(f"hoodie.index.type={text!r}: {RECORD_INDEX}")
     return _INDEXES(text)
@@ -134,7 +134,9 @@ PAYLOADS_OF_MODES = {
     "EVENT_TIME_ORDERING": ("DefaultHoodieRecordPayload", "EventTimeAvroPayload"),
     "COMMIT_TIME_ORDERING": ("OverwriteWithLatestAvroPayload",),
 }
-"""What Hudi 1.x merges by each of its modes (`HoodieTableConfig.inferMergingConfigsForPreV9Table`), that which a mode means first."""
+"""Payload classes that Hudi 1.x maps to each merge mode (`HoodieTableConfig.inferMergingConfigsForPreV9Table`); the first is the mode's
+own.
+"""
 DELETE_FIELD = Option(
     "hoodie.payload.delete.field",
     str,
@@ -215,22 +217,22 @@ BROADCAST_BYTES = Option(
 
 LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.keygen.timebased.", LOGICAL_TIMESTAMP)
-"""Keys (or prefixes of them) by which a write says what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
+"""Keys (or prefixes) by which a write states what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
 
 
 _ASKED_FPP = 1e-3
-"""Of a filter that rules files out."""
+"""Options of a filter that excludes files."""
 
 
 def _bloom_fpp(raw: Mapping[str, Any]) -> float:
-    """Where the index asks no filters, they are there for other writers, and every reader of a footer has to read them."""
+    """If the index uses no filters, they serve other writers, and every reader of a footer has to read them."""
     asks = INDEX_TYPE.key not in raw or "BLOOM" in INDEX_TYPE.read(raw)
     return _ASKED_FPP if asks else 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a write asks for. Read once from the table's defaults, the session's and the call's options, in that order."""
+    """What a write asks for. Read once from the table's defaults, the session's options and the call's, in that order."""
 
     max_file_size: int = MAX_FILE_SIZE.default
     small_file_limit: int = SMALL_FILE_LIMIT.default
@@ -298,7 +300,7 @@ class WriteOptions:
 
 
 def _insert_dup_policy(raw: Mapping[str, Any]) -> str:
-    """Raises `OptionError` where the two options contradict each other."""
+    """Raises `OptionError` if the two options contradict each other."""
     policy, drops = INSERT_DUP_POLICY.read(raw), INSERT_DROP_DUPLICATES.read(raw)
     if drops and policy == "FAIL":
         raise OptionError(f"{INSERT_DROP_DUPLICATES.key}=true contradicts {INSERT_DUP_POLICY.key}=FAIL: keep one of the two")
@@ -306,7 +308,7 @@ def _insert_dup_policy(raw: Mapping[str, Any]) -> str:
 
 
 def _payload_class(raw: Mapping[str, Any]) -> str:
-    """The payload class that is named, or that the merge mode means. Raises `OptionError` where the two contradict each other."""
+    """Payload class that is named, or that the merge mode means. Raises `OptionError` if the two contradict each other."""
     named, mode = PAYLOAD_CLASS.read(raw).strip(), MERGE_MODE.read(raw)
     means = PAYLOADS_OF_MODES.get(mode, ())
     if mode == "CUSTOM" and not named:

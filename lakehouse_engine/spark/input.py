@@ -1,4 +1,4 @@
-"""Batches that are Spark DataFrames: evaluated once, in Python workers, into staged Arrow files or straight into base files."""
+"""Batches that are Spark DataFrames: computed once, in Python workers, into staged Arrow files or directly into base files."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Made = TypeVar("Made")
 
 _OUTCOME = "outcome binary"
 _HELD_BYTES = 64 * 1024 * 1024
-"""Of rows of a query, in a Python worker that makes larger tables of them."""
+"""Rows per table that a Python worker builds from smaller batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFrameInput:
     """Rows of a DataFrame. Implements `write.batch.input.Input`; each use runs the query once.
 
-    What gives little comes to this process (`small.fetched`); `driver_bytes` says what is little.
+    Small results come to this process (`small.fetched`); `driver_bytes` is the limit.
     """
 
     frame: DataFrame
@@ -80,7 +80,7 @@ class DataFrameInput:
 
 
 def _gathered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows of one partition in one task, one partition after the other, so that each gets few files and few are open at once."""
+    """Rows of each partition in one task, one partition after the other, so that each gets few files and few are open at once."""
     if not columns:
         return frame
     names = [quote_name(name) for name in columns]
@@ -88,7 +88,7 @@ def _gathered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _check_seen(storage: Storage, folder: str, files: Sequence[StagedFile]) -> None:
-    """Raise `UnseenFileError` for rows that an executor staged where this process does not see them."""
+    """Raise `UnseenFileError` for rows that an executor staged but this process does not see."""
     seen = {entry.path for entry in storage.list(folder)} if files else set()
     unseen = next((file.path for file in files if file.path not in seen), None)
     if unseen is not None:
@@ -103,7 +103,7 @@ def _check_seen(storage: Storage, folder: str, files: Sequence[StagedFile]) -> N
 def _stage_partition(
     keying: RowKeying, storage: Storage, folder: str, number: int, batches: Iterator[pa.RecordBatch]
 ) -> tuple[int, StagedFile] | None:
-    """Write one partition's keyed rows to a file of its own; a retried attempt has another name and only one is reported."""
+    """Write one partition's keyed rows to their own file. A retried attempt has another name, and only one is reported."""
     path, rows = f"{folder}/{number:05d}-{uuid.uuid4()}.arrow", 0
     schema = keyed_schema(keying.schema)
     sink = writer = None
@@ -128,9 +128,7 @@ def _keyed(keying: RowKeying, number: int, batches: Iterator[pa.RecordBatch]) ->
 
 
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of many batches each, in one piece: per-batch costs of keys, meta columns and whatever is looked up later add up over the
-    few rows that Spark hands over at once.
-    """
+    """Combine batches into larger tables: costs per batch (keys, meta columns, lookups) add up over Spark's small ones."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -144,7 +142,7 @@ def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
-    """Run `function(partition number, batches)` on every partition; what it returned, or the error it raised, raised here."""
+    """Run `function(partition number, batches)` on every partition; returns its result or raises its error here."""
     payload = dumps(function)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -160,7 +158,7 @@ def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.Record
 def as_input(data: Any, driver_bytes: int = 0) -> Input:
     """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises as `arrow_input`.
 
-    `driver_bytes`: of `lakehouse.stage.driver.max.bytes`.
+    `driver_bytes` is `lakehouse.stage.driver.max.bytes`.
     """
     if isinstance(data, DataFrame):
         check_session(data.sparkSession)
@@ -170,7 +168,7 @@ def as_input(data: Any, driver_bytes: int = 0) -> Input:
 
 
 def prepare_inputs(request: WriteRequest, storage: Storage, options: Mapping[str, Any]) -> None:
-    """Before a write that executors compute rows for. Raises as `prepare_executors`."""
+    """Prepare a write whose rows executors compute. Raises as `prepare_executors`."""
     for data in (request.data, request.delete_keys, request.replaced_rows):
         if isinstance(data, DataFrameInput):
             prepare_executors(data.frame.sparkSession, storage, options)

@@ -1,6 +1,6 @@
-"""Earlier moments of the table: what a read as of each write of the active timeline would miss.
+"""Earlier states of the table: files that a read as of a write of the active timeline would miss.
 
-Files of archived writes that only earlier moments need are in no commit of the active timeline, and are not live any more.
+Files of archived writes that only earlier states need are neither in an active commit nor live.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def check_moments(state: TableState) -> Iterator[Finding]:
-    """Files that were there as of a write of the active timeline, and that no clean took: gone, or of another size."""
+    """Files that existed as of a write of the active timeline and were not cleaned, but are gone or of another size."""
     since, cleaned = proven_since(state), Cleaned(state)
     suspected, boundary = suspects(state, cleaned), state.archived_files().boundary
     for instant in state.timeline.completed().writes():
