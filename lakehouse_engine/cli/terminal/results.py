@@ -21,7 +21,7 @@ _REASONS = "kept"
 
 
 def show_result(settings: Settings, result: Result) -> None:
-    """All of it as JSON; for people lists as their number, and on a dry run what is in them."""
+    """Everything as JSON; for people, lists as their length, and in a dry run their content."""
     whole = asdict(result)
     if settings.as_json:
         print_json(whole)
@@ -47,12 +47,12 @@ def _show_plan(lists: Mapping[str, Any]) -> None:
 
 
 def _line(entry: Any) -> str:
-    """A path or an instant; of a compaction's operation the slice."""
+    """A path or an instant; for a compaction's operation its slice."""
     if not isinstance(entry, Mapping):
         return str(entry)
     return f"{entry['partition_path'] or ''} {entry['file_id']} ({len(entry['delta_file_paths'] or ())} logs)".strip()
 
 
 def savepoint_row(savepoint: Savepoint) -> dict[str, Any]:
-    """A savepoint with its moment as people read it."""
+    """A savepoint with a readable time."""
     return {**asdict(savepoint), "created_at": datetime.fromtimestamp(savepoint.created_at / 1000, UTC).isoformat(timespec="seconds")}
