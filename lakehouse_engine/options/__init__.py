@@ -107,7 +107,6 @@ TUNING_PREFIXES = (
     "hoodie.insert.shuffle.",
     "hoodie.bulkinsert.shuffle.",
     "hoodie.delete.shuffle.",
-    "hoodie.bulkinsert.sort.mode",
     "hoodie.bloom.index.parallelism",
     "hoodie.simple.index.parallelism",
     "hoodie.finalize.write.parallelism",

@@ -20,6 +20,14 @@ def _index_type(text: str) -> str:
     return _INDEXES(text)
 
 
+def _partitioner(text: str) -> str:
+    name = text.strip().rpartition(".")[2]
+    if name not in _PARTITIONERS:
+        raise ValueError(f"expected one of {', '.join(_PARTITIONERS)}")
+    return name
+
+
+_PARTITIONERS = ("RowCustomColumnsSortPartitioner", "RDDCustomColumnsSortPartitioner", "JavaCustomColumnsSortPartitioner")
 MAX_FILE_SIZE = Option("hoodie.parquet.max.file.size", positive_size, 120 * 1024 * 1024, "Target size of a base file, in bytes.")
 SMALL_FILE_LIMIT = Option(
     "hoodie.parquet.small.file.limit",
@@ -66,6 +74,29 @@ BLOOM_MAX_ENTRIES = Option(
 ROW_GROUP_ROWS = Option("lakehouse.parquet.row.group.rows", positive_size, 500_000, "Rows in a Parquet row group of a base file.")
 COMBINE_BEFORE_INSERT = Option(
     "hoodie.combine.before.insert", boolean, False, "Whether insert and bulk_insert reduce a batch to one row a key."
+)
+SORT_MODE = Option(
+    "hoodie.bulkinsert.sort.mode",
+    one_of("NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
+    "PARTITION_PATH_REPARTITION_AND_SORT",
+    "How rows of bulk_insert, insert_overwrite and insert_overwrite_table are dealt to Spark's tasks and ordered. NONE (Hudi's default):"
+    " as they come, each task with a file in every partition that it has rows of. GLOBAL_SORT: all by partition, then by record key."
+    " PARTITION_SORT: so within each task. PARTITION_PATH_REPARTITION: the rows of a partition in one task; with _AND_SORT one partition"
+    " after the other. Rows of Arrow data are together by partition in any case, and GLOBAL_SORT and PARTITION_SORT are one.",
+)
+SORT_COLUMNS = Option(
+    "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
+    str,
+    "",
+    "Columns, with commas between them, that rows of a partition are sorted by in the place of their record key: all of them"
+    " (GLOBAL_SORT), or as hoodie.bulkinsert.sort.mode says.",
+)
+SORT_PARTITIONER = Option(
+    "hoodie.bulkinsert.user.defined.partitioner.class",
+    _partitioner,
+    "",
+    "RowCustomColumnsSortPartitioner or RDDCustomColumnsSortPartitioner (a Java class name, of which the last part counts): what Hudi"
+    " needs besides hoodie.bulkinsert.user.defined.partitioner.sort.columns, whatever the sort mode.",
 )
 INSERT_DUP_POLICY = Option(
     "hoodie.datasource.insert.dup.policy",
@@ -245,6 +276,8 @@ class WriteOptions:
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.default
     row_group_rows: int = ROW_GROUP_ROWS.default
     combine_before_insert: bool = COMBINE_BEFORE_INSERT.default
+    sort_mode: str = SORT_MODE.default
+    sort_columns: tuple[str, ...] = ()
     insert_dup_policy: str = INSERT_DUP_POLICY.default
     duplicate_policy: str = DUPLICATE_POLICY.default
     allow_timestamp_ntz: bool = ALLOW_TIMESTAMP_NTZ.default
@@ -278,6 +311,8 @@ class WriteOptions:
             bloom_max_entries=BLOOM_MAX_ENTRIES.read(raw),
             row_group_rows=ROW_GROUP_ROWS.read(raw),
             combine_before_insert=COMBINE_BEFORE_INSERT.read(raw),
+            sort_mode=_sort_mode(raw),
+            sort_columns=_sort_columns(raw),
             insert_dup_policy=_insert_dup_policy(raw),
             duplicate_policy=DUPLICATE_POLICY.read(raw),
             allow_timestamp_ntz=ALLOW_TIMESTAMP_NTZ.read(raw),
@@ -297,6 +332,27 @@ class WriteOptions:
             driver_bytes=DRIVER_BYTES.read(raw),
             broadcast_bytes=BROADCAST_BYTES.read(raw),
         )
+
+
+def _sort_columns(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in SORT_COLUMNS.read(raw).split(",") if name.strip())
+
+
+def _sort_mode(raw: Mapping[str, Any]) -> str:
+    """The mode, GLOBAL_SORT where columns are named and no mode, or Hudi's partitioner by columns, which sorts so whatever the mode.
+
+    Raises `OptionError` where the options contradict each other.
+    """
+    columns, named, mode = _sort_columns(raw), SORT_PARTITIONER.read(raw), SORT_MODE.read(raw)
+    if named and not columns:
+        raise OptionError(f"{SORT_PARTITIONER.key}={named} sorts by columns: name them in {SORT_COLUMNS.key}")
+    if not columns:
+        return mode
+    if named or raw.get(SORT_MODE.key) is None:
+        return "GLOBAL_SORT"
+    if mode in ("NONE", "PARTITION_PATH_REPARTITION"):
+        raise OptionError(f"{SORT_MODE.key}={mode} sorts by no column, which contradicts {SORT_COLUMNS.key}: keep one of the two")
+    return mode
 
 
 def _insert_dup_policy(raw: Mapping[str, Any]) -> str:

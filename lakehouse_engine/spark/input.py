@@ -15,13 +15,14 @@ from pyspark.sql import DataFrame
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import UnseenFileError
 from lakehouse_engine.spark.abilities import abilities_of, check_session
+from lakehouse_engine.spark.arranging import arranged
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import prepare_executors, use_this_interpreter
 from lakehouse_engine.spark.small import fetched
 from lakehouse_engine.spark.tasks.pickling import dumps
 from lakehouse_engine.spark.tasks.runner import outcome_of, result_of
-from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.batch.arrangement import Arrangement
 from lakehouse_engine.write.batch.given import arrow_input
 from lakehouse_engine.write.batch.input import ArrowInput, Input, RowKeying, keyed_schema
 from lakehouse_engine.write.request import WriteRequest
@@ -54,37 +55,34 @@ class DataFrameInput:
     def is_query(self) -> bool:
         return True
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
+    def stage(
+        self, keying: RowKeying, storage: Storage, folder: Callable[[], str], arrangement: Arrangement | None = None
+    ) -> RowSource:
         rows = fetched(self.frame, self.driver_bytes)
         if isinstance(rows, pa.Table):
-            return ArrowInput(rows).stage(keying, storage, folder, gathered)
+            return ArrowInput(rows).stage(keying, storage, folder, arrangement)
         below = folder()
 
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, StagedFile] | None:
             return _stage_partition(keying, storage, below, number, batches)
 
-        staged = [file for file in each_partition(_gathered(rows, gathered), partition) if file is not None]
+        rows = rows if arrangement is None else arranged(rows, arrangement, keying)
+        staged = [file for file in each_partition(rows, partition) if file is not None]
         files = tuple(file for _, file in sorted(staged, key=lambda pair: pair[0]))
         _check_seen(storage, below, files)
         return StagedSource(storage, files, keyed_schema(keying.schema))
 
-    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
+    def write_files(
+        self, keying: RowKeying, context: FileContext, runner: TaskRunner, arrangement: Arrangement
+    ) -> list[WriteStatus]:
         rows = fetched(self.frame, self.driver_bytes)
         if isinstance(rows, pa.Table):
-            return ArrowInput(rows).write_files(keying, context, runner)
+            return ArrowInput(rows).write_files(keying, context, runner, arrangement)
 
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
             return write_tables(context, number, _keyed(keying, number, batches))
 
-        return [status for statuses in each_partition(_gathered(rows, context.partition_columns), partition) for status in statuses]
-
-
-def _gathered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows of each partition in one task, one partition after the other, so that each gets few files and few are open at once."""
-    if not columns:
-        return frame
-    names = [quote_name(name) for name in columns]
-    return frame.repartition(*names).sortWithinPartitions(*names)
+        return [status for statuses in each_partition(arranged(rows, arrangement, keying), partition) for status in statuses]
 
 
 def _check_seen(storage: Storage, folder: str, files: Sequence[StagedFile]) -> None:
