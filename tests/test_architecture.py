@@ -28,6 +28,7 @@ LAYERS = (
     ("timeline",),
     ("view",),
     ("files",),
+    ("metadata_table",),
     ("read",),
     ("index",),
     ("commit",),
