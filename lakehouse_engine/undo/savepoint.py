@@ -74,7 +74,7 @@ def create_savepoint(
         _remove_begun(state, timeline)
         if metadata is not None:
             inflight = timeline.to_inflight(Instant(savepoint.instant, Action.SAVEPOINT, State.REQUESTED))
-            complete(state, inflight, encode_plan(metadata))
+            complete(state, inflight, metadata)
             _keep_copy(state, timeline, inflight, encode_plan(metadata))
         return savepoint
 
