@@ -26,6 +26,7 @@ LAYERS = (
     ("format", "storage", "record"),
     ("engine",),
     ("timeline",),
+    ("manifest",),
     ("view",),
     ("files",),
     ("read",),

@@ -6,6 +6,7 @@ import logging
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.manifest.archived_files import ArchivedFiles
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -14,7 +15,6 @@ from lakehouse_engine.model.order import is_between, is_later, just_before, late
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
-from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

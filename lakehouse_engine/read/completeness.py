@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakehouse_engine.files.base_file import missing_file
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, ToldLogs
 from lakehouse_engine.format.file_names import is_base_file_name, parse_log_file
 from lakehouse_engine.format.timeline.metadata_avro import decode_record
+from lakehouse_engine.manifest.archived_files import ArchivedFiles
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, WrittenFile
+from lakehouse_engine.model.logged import LoggedSlice, LogPromise, ToldLogs
 from lakehouse_engine.model.order import Order, is_later
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.storage.base import StoredFile
-from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.protected import is_of_later_write
-from lakehouse_engine.view.slicing import replaced_groups, whole_slices
+from lakehouse_engine.view.slicing import whole_slices
 from lakehouse_engine.view.table_state import TableState
 
 Within = Callable[[Iterable[str]], Iterable[str]]
@@ -84,7 +84,7 @@ def _partitions(state: TableState, as_of: str | None, writes: Sequence[_Write]) 
     """Those that writes name which `_expected` and `log_promises` ask."""
     found = _archived(state, as_of).live.partitions()
     for _, metadata in writes:
-        found.update(metadata.partition_to_write_stats, (group.partition_path for group in replaced_groups(metadata)))
+        found.update(metadata.partition_to_write_stats, (group.partition_path for group in metadata.replaced_groups()))
     return found.union(*(write.by_partition for write in state.active_writes(as_of)))
 
 
@@ -185,7 +185,7 @@ def _expected(
                 born.add(group)
             elif group not in expected and group not in born:
                 expected[group] = ExpectedFile(group, str(previous), f"the base file of {group.file_id} written by {previous}")
-        for group in replaced_groups(metadata):
+        for group in metadata.replaced_groups():
             if group not in expected and group not in born and not _is_outside(group, partitions):
                 expected[group] = ExpectedFile(group, "", f"the base file of {group.file_id}, replaced by {instant.requested_time},")
     return expected

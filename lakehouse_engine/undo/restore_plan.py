@@ -27,11 +27,11 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.complete_slices import check_complete, complete_slices
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.timeline.restores import restores
 from lakehouse_engine.undo.rollback import rows_written
 from lakehouse_engine.undo.savepoint import find_savepoint
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.protected import pinned_paths, protected_files, savepoint_metadata
-from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -36,9 +36,9 @@ from lakehouse_engine.model.write_stats import REWRITES
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.timeline.restores import WAS_PUBLISHED
 from lakehouse_engine.view.plans import clustering_groups, may_cluster
 from lakehouse_engine.view.protected import savepoint_metadata
-from lakehouse_engine.view.restores import WAS_PUBLISHED
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from lakehouse_engine.errors import (
     UnsupportedTypeError,
 )
 from lakehouse_engine.files.base_file import check_base_file
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
+from lakehouse_engine.files.log_scanner import LogScope, ScannedBlock, scan_logs
 from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.format.log.data_block import decode_data_block
@@ -24,6 +24,7 @@ from lakehouse_engine.format.log.delete_block import decode_delete_block
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.complete_slices import METADATA_BOOTSTRAP_INSTANT
 from lakehouse_engine.read.completeness import log_promises, lost_files, told_logs
 from lakehouse_engine.read.scan import plan_snapshot

@@ -14,7 +14,6 @@ from lakehouse_engine.model.live_files import WrittenFile
 from lakehouse_engine.model.order import is_later
 from lakehouse_engine.read.completeness import NO_COMMIT, ExpectedFile, proven_since
 from lakehouse_engine.verify.cleaned import Cleaned
-from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -103,6 +102,6 @@ class _Told:
                     born.add(group)
                 elif (base is None or is_later(base, str(previous))) and (group, str(previous)) not in self._begun:
                     yield partition
-        for group in replaced_groups(metadata):
+        for group in metadata.replaced_groups():
             if group not in self._named and group not in born:
                 yield group.partition_path

@@ -18,6 +18,9 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.format.timeline.layout import Layout, layout_of
 from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.manifest.archived_files import ArchivedFiles, read_archived_files
+from lakehouse_engine.manifest.decoded import DECODED, DecodedCommit
+from lakehouse_engine.manifest.named import NamedFiles
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import FileGroupId
@@ -31,18 +34,14 @@ from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.history import History, archived_moments, history_of
 from lakehouse_engine.timeline.presence import check_there
+from lakehouse_engine.timeline.restores import pending_restore
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
-from lakehouse_engine.view.decoded import DECODED, DecodedCommit
 from lakehouse_engine.view.file_system_view import FileSystemView, has_data
 from lakehouse_engine.view.listings.flat_listing import lister_of
 from lakehouse_engine.view.listings.kept import KeptAt, KeptPartitions
 from lakehouse_engine.view.listings.listing import StorageLister
-from lakehouse_engine.view.listings.named import NamedFiles
 from lakehouse_engine.view.news import Moment
 from lakehouse_engine.view.planned import planned_slices
-from lakehouse_engine.view.restores import pending_restore
-from lakehouse_engine.view.slicing import replaced_groups
 
 logger = logging.getLogger(__name__)
 
@@ -352,7 +351,7 @@ def _replaced(timeline: Timeline, commits: _Commits) -> dict[FileGroupId, str]:
     replaced: dict[FileGroupId, str] = {}
     for instant in timeline:
         if instant.is_completed and instant.action is Action.REPLACE_COMMIT:
-            for group in replaced_groups(commits.of(instant)):
+            for group in commits.of(instant).replaced_groups():
                 replaced.setdefault(group, instant.requested_time)
     return replaced
 

@@ -11,11 +11,11 @@ import lakehouse_engine.commit.publish as publish
 import lakehouse_engine.read.completeness as completeness
 import lakehouse_engine.write.tasks.attempt as attempt
 from lakehouse_engine.errors import LateAttemptError, UnseenFileError
-from lakehouse_engine.files.log_scanner import NOT_TOLD
 from lakehouse_engine.format.file_names import parse_log_file
+from lakehouse_engine.manifest.named import NamedFiles
 from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
+from lakehouse_engine.model.logged import NOT_TOLD
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.view.listings.named import NamedFiles
 from tests.crash.checker import check_recovered, check_rows, expect, look
 from tests.crash.scenarios import CASES, COLUMNS, START, batch, copy_of, create, open_table
 from tests.support.local_table import LocalTable

@@ -13,8 +13,8 @@ from itertools import islice
 from lakehouse_engine.commit.leftovers.log_owners import LogOwners, log_owners
 from lakehouse_engine.commit.rollback.blocks import ROLLBACK_TOKEN
 from lakehouse_engine.errors import FormatError, StoredFileNotFoundError
-from lakehouse_engine.files.log_scanner import ToldLogs
 from lakehouse_engine.model.files import LogFile
+from lakehouse_engine.model.logged import ToldLogs
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import log_promises, told_logs
 from lakehouse_engine.view.protected import protected_files

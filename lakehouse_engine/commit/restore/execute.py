@@ -62,9 +62,9 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.timeline.restores import came_late, restore_plan, took_rows
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
-from lakehouse_engine.view.restores import came_late, restore_plan, took_rows
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.view.restores import rollback_note
+from lakehouse_engine.timeline.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

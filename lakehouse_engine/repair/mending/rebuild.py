@@ -33,8 +33,8 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.restores import rollback_note
 from lakehouse_engine.undo.savepoint import current_user, pins
-from lakehouse_engine.view.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
 
 _Kind = TypeVar("_Kind")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, scan_logs
+from lakehouse_engine.files.log_scanner import LogScope, scan_logs
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieCompactionStrategy
 from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.read import completeness
