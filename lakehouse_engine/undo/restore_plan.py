@@ -17,6 +17,7 @@ from lakehouse_engine.errors import (
     OptionError,
     RestoreError,
 )
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later
@@ -25,7 +26,6 @@ from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMe
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.complete_slices import check_complete, complete_slices
-from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.restores import restores
 from lakehouse_engine.undo.rollback import rows_written
@@ -101,7 +101,7 @@ def _check_complete(state: TableState, target: str) -> None:
         if not state.archived_files().is_known:
             raise
         before = state.up_to(state.order.moment(target))
-        lost = lost_files(before, None, before.view.latest_slices(), logs=True)
+        lost = lost_files(before.manifest, None, before.view.latest_slices(), logs=True)
         if lost:
             raise MissingFileError(
                 f"the data file {lost[0].path!r} is gone, which the table as of {target} needs", path=lost[0].path, table=state.config.name
@@ -145,7 +145,7 @@ def _check_commit_is_there(state: TableState, instant_time: str) -> None:
 
 
 def _check_reachable(state: TableState, to: str) -> None:
-    first = proven_since(state)
+    first = state.proven_since
     if state.timeline.completed().writes().contains(to) and not is_later(first, to):
         return
     if is_later(first, to):

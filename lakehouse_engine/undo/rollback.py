@@ -28,12 +28,12 @@ from lakehouse_engine.errors import (
     UnansweredError,
 )
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.services import RollbackResult
 from lakehouse_engine.model.write_stats import REWRITES
-from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.restores import WAS_PUBLISHED
@@ -126,10 +126,10 @@ def _target(state: TableState, instant_time: str | None) -> Instant:
 def _check_before(state: TableState, target: Instant) -> None:
     """The table as it was before the write must be whole: what a clean took in reliance on the write does not come back."""
     time = target.requested_time
-    if proven_since(state) == time:
+    if state.proven_since == time:
         raise _refused(state, target, "the writes before it are archived, so it cannot be told whether the table before it is whole")
     before = just_before(state.order.moment(time))
-    lost = lost_files(state, before, state.view.slices_as_of(before), logs=True)
+    lost = lost_files(state.manifest, before, state.view.slices_as_of(before), logs=True)
     if lost:
         raise InstantCleanedError(
             f"{time} cannot be rolled back: {lost[0]} is gone, which the table before it needs; a clean relied on this write",

@@ -35,7 +35,6 @@ from lakehouse_engine.model.savepoint import (
 )
 from lakehouse_engine.model.services import Savepoint
 from lakehouse_engine.read.complete_slices import complete_slices
-from lakehouse_engine.read.completeness import log_promises, told_logs
 from lakehouse_engine.services.archive.passed import archive_passed, check_passed
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
@@ -199,7 +198,7 @@ def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> d
     """What a savepoint of that instant keeps of the slices that make the table as of it."""
     names: dict[str, list[str]] = {}
     moment, unpublished = state.order.moment(instant_time), _unpublished(state)
-    promises, told = _promises(state, moment), told_logs(state, moment)
+    promises, told = _promises(state, moment), state.manifest.told(moment)
     for piece in slices:
         logs = [log for log in piece.log_files if not _is_dead(state, log, unpublished.get(log.path))]
         pinned = [log.name for log in logs if _is_pinned(state, log, promises.get(log.path, ()), moment, told)]
@@ -242,7 +241,7 @@ def _is_pinned(state: TableState, log: LogFile, promises: Sequence[LogPromise], 
 def _promises(state: TableState, moment: str) -> dict[str, list[LogPromise]]:
     """What is known to have been written to each log file, of the table now and as of the moment."""
     by_path: dict[str, list[LogPromise]] = {}
-    for promises in (*log_promises(state, None).values(), *log_promises(state, moment).values()):
+    for promises in (*state.manifest.promises(None).values(), *state.manifest.promises(moment).values()):
         for promise in promises:
             by_path.setdefault(promise.path, []).append(promise)
     return by_path

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
+from lakehouse_engine.manifest.from_commits import NO_COMMIT
+from lakehouse_engine.manifest.manifest import ExpectedFile
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import WrittenFile
 from lakehouse_engine.model.order import is_later
-from lakehouse_engine.read.completeness import NO_COMMIT, ExpectedFile, proven_since
 from lakehouse_engine.verify.cleaned import Cleaned
 from lakehouse_engine.view.table_state import TableState
 
@@ -22,7 +23,7 @@ def suspects(state: TableState, cleaned: Cleaned) -> frozenset[str] | None:
 
     Moments of which a savepoint keeps what it needs (`TableState.savepointed_files`) are not asked about.
     """
-    archived, since = state.archived_files(), proven_since(state)
+    archived, since = state.archived_files(), state.proven_since
     if not archived.is_known:
         return None
     listed, told = _Listed(state), _Told(state.timeline.pending_compactions)

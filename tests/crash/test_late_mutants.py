@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import lakehouse_engine.commit.publish as publish
-import lakehouse_engine.read.completeness as completeness
 import lakehouse_engine.write.tasks.attempt as attempt
 from lakehouse_engine.errors import LateAttemptError, UnseenFileError
 from lakehouse_engine.format.file_names import parse_log_file
+from lakehouse_engine.manifest.from_commits import FromCommits
 from lakehouse_engine.manifest.named import NamedFiles
 from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
 from lakehouse_engine.model.logged import NOT_TOLD
@@ -153,9 +153,9 @@ def test_late_log_is_not_read() -> None:
 
 
 def test_mutant_that_reads_unnamed_logs_is_caught(monkeypatch: Patch) -> None:
-    def nothing(state: Any, as_of: str | None) -> Any:
+    def nothing(self: FromCommits, as_of: str | None) -> Any:
         return NOT_TOLD
 
-    monkeypatch.setattr(completeness, "told_logs", nothing)
+    monkeypatch.setattr(FromCommits, "told", nothing)
     with pytest.raises(AssertionError):
         check_late_log()
