@@ -29,6 +29,7 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.manifest.missing import lost_files
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
@@ -72,7 +73,11 @@ def rows_written(state: TableState, instant: Instant) -> int:
     """Rows that a write inserted, updated or deleted; none for one that is not completed, or only rewrote what was there."""
     if not (instant.is_completed and instant.action.is_write):
         return 0
-    metadata = state.commit_metadata(instant)
+    return rows_of(state.commit_metadata(instant))
+
+
+def rows_of(metadata: HoodieCommitMetadata) -> int:
+    """Rows that a commit inserted, updated or deleted; none for one that only rewrote what was there."""
     if metadata.operation_type in REWRITES:
         return 0
     return sum(stat.num_inserts + stat.num_update_writes + stat.num_deletes for stat in metadata.write_stats())

@@ -111,7 +111,7 @@ def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int, 
 def _deletable(state: TableState, savepoint: str) -> Savepoint:
     if savepoint in _begun(state):
         return _described(state, {savepoint: HoodieSavepointMetadata(savepointed_by="", savepointed_at=0, comments="")})[0]
-    found = find_savepoint(state, savepoint)
+    found = find_savepoint(state, savepoint, savepoint_metadata(state))
     check_passed(state, found.instant)
     return found
 
@@ -121,9 +121,11 @@ def list_savepoints(state: TableState) -> list[Savepoint]:
     return _described(state, savepoint_metadata(state))
 
 
-def find_savepoint(state: TableState, name_or_instant: str) -> Savepoint:
-    """The savepoint of that name or instant; "latest" is the newest. Raises `SavepointError` naming those there are."""
-    known = savepoint_metadata(state)
+def find_savepoint(state: TableState, name_or_instant: str, known: Mapping[str, HoodieSavepointMetadata]) -> Savepoint:
+    """The savepoint of that name or instant; "latest" is the newest. `known`: what `savepoint_metadata` said of this state.
+
+    Raises `SavepointError` naming those there are.
+    """
     if name_or_instant == LATEST:
         chosen = state.order.sorted(known)[-1:]
     else:
