@@ -26,6 +26,7 @@ LAYERS = (
     ("format", "storage", "record", "sorting"),
     ("engine",),
     ("timeline",),
+    ("manifest",),
     ("view",),
     ("files",),
     ("metadata_table",),

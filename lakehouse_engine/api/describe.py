@@ -8,9 +8,9 @@ from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.timeline.restores import pending_restore
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.protected import savepoint_metadata
-from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.table_state import TableState
 
 _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)

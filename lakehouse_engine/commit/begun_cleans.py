@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lakehouse_engine.errors import MetadataError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
@@ -62,11 +61,11 @@ def outcome_as_found(storage: Storage, instant_time: str, plan: HoodieCleanerPla
     )
 
 
-def begun_outcome(storage: Storage, timeline: ActiveTimeline, clean: Instant) -> bytes:
-    """Content that completes an inflight clean with what it deleted so far, so that these files do not count as lost. The rest is to stay.
+def begun_outcome(storage: Storage, timeline: ActiveTimeline, clean: Instant) -> HoodieCleanMetadata:
+    """The outcome that completes an inflight clean with what it deleted so far, so that these files do not count as lost. The rest stays.
 
     It names no earliest instant, and not how many versions it kept: the next clean looks at every partition. Raises `MetadataError` where
     no state file has the whole plan.
     """
     found = outcome_as_found(storage, clean.requested_time, stored_plan(timeline, clean))
-    return encode_plan(replace(found, earliest_commit_to_retain="", extra_metadata={}))
+    return replace(found, earliest_commit_to_retain="", extra_metadata={})

@@ -6,15 +6,14 @@ import logging
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.manifest.archived_files import ArchivedFiles
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, LiveGroup, WrittenFile
 from lakehouse_engine.model.order import is_between, is_later, just_before, latest
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
-from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
-from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -119,12 +118,12 @@ def _counted_to(state: TableState, archived: ArchivedFiles) -> str:
     """The instant up to which writes are counted, or say nothing of the table as it is."""
     if archived.is_known:
         return archived.boundary
-    since = proven_since(state)
+    since = state.proven_since
     return just_before(since) if since else ""
 
 
 def _listed(state: TableState) -> LiveFiles:
-    since = proven_since(state)
+    since = state.proven_since
     bases = [piece.base_file for piece in state.view.latest_slices() if piece.base_file is not None]
     return LiveFiles(
         {

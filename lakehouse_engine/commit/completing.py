@@ -5,19 +5,26 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.beside.promised import forget_promise
+from lakehouse_engine.commit.participants import Outcome, follow_all
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import StorageError
+from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
 
-def complete(state: TableState, inflight: Instant, content: bytes) -> Instant:
-    """Complete an instant at the table's time, and remove what promised that time. The table lock is held.
+def complete(state: TableState, inflight: Instant, outcome: Outcome, content: bytes | None = None) -> Instant:
+    """Complete an instant at the table's time, once participants have followed, and remove what promised that time. The table lock is held.
 
-    Raises as `ActiveTimeline.complete`; once the instant is completed, nothing is raised.
+    `content`: the outcome encoded, where it is not as the table's layout encodes it. Raises as `ActiveTimeline.complete`, and what
+    participants raise; once the instant is completed, nothing is raised.
     """
+    follow_all(state, inflight, outcome)
+    if content is None:
+        content = state.layout.encode_commit(outcome) if isinstance(outcome, HoodieCommitMetadata) else encode_plan(outcome)
     completed = state.active.complete(inflight, content, completion_time(state, inflight))
     if state.layout.orders_by_completion:
         try:

@@ -15,7 +15,7 @@ from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
 from lakehouse_engine.commit.beside.foreign import foreign_writes, refused_writes
 from lakehouse_engine.commit.leftovers.savepoints import put_back_savepoints
 from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
-from lakehouse_engine.commit.metadata_table import drop_metadata_table
+from lakehouse_engine.commit.participants import join_all
 from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
 from lakehouse_engine.commit.rollback.recover import roll_back_dead_writes
@@ -117,4 +117,4 @@ def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
     remove_leftovers(state)
     if not in_object_store(state.storage):  # where an object that is not whole is not there
         remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))
-    return drop_metadata_table(state)
+    return join_all(state)

@@ -10,8 +10,8 @@ from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.timeline.restores import restores
 from lakehouse_engine.view.archive_gaps import unknown_parts
-from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
 _WRITE_ID = re.compile(r"[!#-\[\]-~](?:[ !#-\[\]-~]{0,198}[!#-\[\]-~])?")

@@ -2,9 +2,10 @@
 
  1. the instant is closed to task attempts; files that they left and no write stat names go, and what late ones of earlier writes left
  2. every file that the write stats name is looked up: what this process cannot see is not published
- 3. the completed file is created, which is the commit, by the store's clock not before it began; then the markers go
+ 3. participants of the table follow (`participants`)
+ 4. the completed file is created, which is the commit, by the store's clock not before it began; then the markers go
 
-Until step 3 nothing is visible, and the caller may take everything back. If the outcome of step 3 cannot be proven, or it is interrupted,
+Until step 4 nothing is visible, and the caller may take everything back. If the outcome of step 4 cannot be proven, or it is interrupted,
 the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`). If the lock was lost during
 it, the completed file is removed, and all else is left to whoever has the lock now. What an object store did not answer is ruled out
 first (`ruling_out`).
@@ -24,6 +25,7 @@ from lakehouse_engine.commit.beside.completion import await_store
 from lakehouse_engine.commit.beside.promised import forget_promise
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
+from lakehouse_engine.commit.participants import follow_all, take_back_all
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.ruling_out import can_be_ruled_out, is_run_again, rule_out
 from lakehouse_engine.commit.table_clock import completion_time
@@ -71,7 +73,8 @@ class Publication:
         and the commit was ruled out, and what `ActiveTimeline.complete` raises.
         """
         storage, time = state.storage, inflight.requested_time
-        content = state.layout.encode_commit(_signed(metadata))
+        metadata = _signed(metadata)
+        content = state.layout.encode_commit(metadata)
         close_to_attempts(storage, time)
         run_again = is_run_again(storage, inflight)
         if not run_again:
@@ -80,6 +83,7 @@ class Publication:
         clear_strays(state, state.view.seen, most_logs=_MOST_LOGS)
         written_ms = check_seen(state, time, metadata)
         await_store(state, time, metadata, written_ms)
+        follow_all(state, inflight, metadata)
         completed = self._complete(state, inflight, content)
         try:
             if run_again:
@@ -134,9 +138,13 @@ def _signed(metadata: HoodieCommitMetadata) -> HoodieCommitMetadata:
     return replace(metadata, extra_metadata=extra)
 
 
-def take_back_files(storage: Storage, instant_time: str) -> None:
-    """Close an instant that is not published to task attempts, and delete what its markers name. May be done any number of times."""
+def take_back_files(state: TableState, instant_time: str) -> None:
+    """Close an instant that is not published to task attempts, and delete what its markers name, after participants have let go of it. May
+    be done any number of times.
+    """
+    storage = state.storage
     close_to_attempts(storage, instant_time)
+    take_back_all(state, [instant_time])
     delete_files_of(storage, instant_time, marked_files(storage, instant_time))
 
 

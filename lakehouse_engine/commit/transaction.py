@@ -116,7 +116,7 @@ class Transaction:
             return
         assert self._instant is not None
         storage, instant = self.state.storage, self._instant
-        take_back_files(storage, instant.requested_time)
+        take_back_files(self.state, instant.requested_time)
         if not self._publication.is_ruled_out:
             self._timeline.delete_pending(instant)
         storage.delete_tree(marker_folder(instant.requested_time))

@@ -15,12 +15,13 @@ from lakehouse_engine.files.base_file import concat, iter_base_file, projected_s
 from lakehouse_engine.files.base_positions import RowsByPosition, base_positions, rows_under
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
+from lakehouse_engine.files.log_scanner import LogScope, ScannedLogs, scan_logs
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.format.log.positions import NOT_IN_BASE, Positions
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
+from lakehouse_engine.manifest.archived_files import cleaned_by
+from lakehouse_engine.manifest.manifest import ExpectedFile
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
-from lakehouse_engine.read.completeness import ExpectedFile
-from lakehouse_engine.view.archived_files import cleaned_by
 from lakehouse_engine.view.table_state import TableState
 
 

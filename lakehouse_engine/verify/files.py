@@ -16,16 +16,17 @@ from lakehouse_engine.errors import (
     UnsupportedTypeError,
 )
 from lakehouse_engine.files.base_file import check_base_file
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
+from lakehouse_engine.files.log_scanner import LogScope, ScannedBlock, scan_logs
 from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.format.log.data_block import decode_data_block
 from lakehouse_engine.format.log.delete_block import decode_delete_block
 from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.complete_slices import METADATA_BOOTSTRAP_INSTANT
-from lakehouse_engine.read.completeness import log_promises, lost_files, told_logs
 from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.verify.cleaned import Cleaned
@@ -61,8 +62,8 @@ def check_sizes(state: TableState, damaged: Collection[Instant]) -> tuple[int, l
 
 
 def check_missing(state: TableState, slices: Sequence[FileSlice]) -> Iterator[Finding]:
-    """Live files according to commits, including commits before the active timeline."""
-    for file in lost_files(state, None, slices, logs=True):
+    """Files of the table as it is that follow from what commits say, also from commits before the active timeline."""
+    for file in lost_files(state.manifest, None, slices, logs=True):
         yield Finding(FindingKind.MISSING_FILE, file.path, f"written by {file.instant_time or 'an earlier commit'} and not there")
 
 
@@ -75,7 +76,7 @@ def check_contents(
     """
     whole = without(state, damaged)
     scope = LogScope.of(state.timeline)
-    promises, told = log_promises(whole, None), told_logs(whole, None)
+    promises, told = whole.manifest.promises(None), whole.manifest.told(None)
     live = {log.path for piece in whole.view.latest_slices() for log in piece.log_files}
     slices = [piece for path in state.view.partitions() for group in state.view.file_groups(path) for piece in group.slices]
     slices = [piece for piece in slices if is_asked(piece, only)]

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.errors import LakehouseError, MissingFileError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.files.base_file import read_base_file
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
 from lakehouse_engine.index.registry import stored_index_type
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.complete_slices import METADATA_BOOTSTRAP_INSTANT
 from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.verify.report import Finding, FindingKind

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
 from lakehouse_engine.model.order import is_later
-from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.verify.cleaned import cleaned_files
 from lakehouse_engine.view.listings.listing import StorageLister
@@ -42,7 +41,7 @@ def retained_files(state: TableState) -> dict[str, RetainedFile]:
         file.path: RetainedFile(file.path, f"live, and written by {file.instant_time}, which is archived", file.size)
         for _, file in state.archived_files().live.after(state.active_writes()).files()
     }
-    since = proven_since(state)
+    since = state.proven_since
     for instant in state.timeline.completed().writes():
         if not is_later(since, instant.requested_time):
             for stat in state.commit_metadata(instant).write_stats():

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
+from lakehouse_engine.manifest.from_commits import NO_COMMIT
+from lakehouse_engine.manifest.manifest import ExpectedFile
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import WrittenFile
 from lakehouse_engine.model.order import is_later
-from lakehouse_engine.read.completeness import NO_COMMIT, ExpectedFile, proven_since
 from lakehouse_engine.verify.cleaned import Cleaned
-from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
 
 
@@ -22,7 +22,7 @@ def suspects(state: TableState, cleaned: Cleaned) -> frozenset[str] | None:
 
     States kept by a savepoint (`TableState.savepointed_files`) are not checked here.
     """
-    archived, since = state.archived_files(), proven_since(state)
+    archived, since = state.archived_files(), state.proven_since
     if not archived.is_known:
         return None
     listed, told = _Listed(state), _Told(state.timeline.pending_compactions)
@@ -102,6 +102,6 @@ class _Told:
                     born.add(group)
                 elif (base is None or is_later(base, str(previous))) and (group, str(previous)) not in self._begun:
                     yield partition
-        for group in replaced_groups(metadata):
+        for group in metadata.replaced_groups():
             if group not in self._named and group not in born:
                 yield group.partition_path

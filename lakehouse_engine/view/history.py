@@ -15,9 +15,9 @@ from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.restores import RestoreRecord, pending_restore, restores
 from lakehouse_engine.view.lost_commits import lost_commits
 from lakehouse_engine.view.moment import at_one_moment
-from lakehouse_engine.view.restores import RestoreRecord, pending_restore, restores
 from lakehouse_engine.view.table_state import TableState
 
 _NAMED = 3

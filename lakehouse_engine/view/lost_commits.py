@@ -32,8 +32,8 @@ from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.restores import taken_by
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.restores import taken_by
 from lakehouse_engine.view.table_state import TableState
 
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
@@ -35,15 +35,17 @@ def damaged_savepoints(state: TableState) -> dict[str, str]:
     return {time: active.path(Instant(time, Action.SAVEPOINT, State.COMPLETED)) for time in times}
 
 
-def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str, str]:
+def protected_files(
+    state: TableState, *, up_to: str | None = None, known: Mapping[str, HoodieSavepointMetadata] | None = None
+) -> dict[str, str]:
     """Path (relative to the table) of every pinned base and log file, with the instant of a savepoint that pins it.
 
     Of the savepoints of instants not after `up_to`, or of all. A base file of a compaction that was scheduled before a savepoint and
     completed after it is pinned too: a table restored to the savepoint reads it in place of the slice that it was made of. A damaged
-    savepoint pins all that it can have pinned: every file that is as old as it.
+    savepoint pins all that it can have pinned: every file that is as old as it. `known`: what `savepoint_metadata` said of this state.
     """
     found: dict[str, str] = {}
-    for time, metadata in savepoint_metadata(state).items():
+    for time, metadata in (savepoint_metadata(state) if known is None else known).items():
         if up_to is not None and state.order.is_after(time, up_to):
             continue
         if isinstance(metadata, DamagedSavepoint):
@@ -67,7 +69,7 @@ def is_of_later_write(state: TableState, time: str, name: str) -> bool:
     Hudi lists every log of a slice that is there when the savepoint is made. In versions 8 and 9 a log is of one write, so those of later
     writes are not read as of the savepoint, and a restore to it deletes them. In version 6 one log has blocks of many writes.
     """
-    if not state.order.goes_by_completion or not is_log_file_name(name):
+    if not is_log_file_name(name) or not state.order.goes_by_completion:
         return False
     writer = parse_log_file("", name).base_instant
     return not state.timeline.is_committed(writer) or state.order.is_after(writer, time)

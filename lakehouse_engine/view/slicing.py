@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
-from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice, LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import Order, age, earliest, is_later, latest
@@ -122,12 +121,6 @@ def _whole(group: FileGroupId, base: BaseFile | None, logs: Sequence[LogFile]) -
         return None
     kept = sorted((log for log in logs if not is_later(begun, log.base_instant)), key=lambda log: (age(log.base_instant), *_log_order(log)))
     return FileSlice(group, begun, base, tuple(kept))
-
-
-def replaced_groups(metadata: HoodieCommitMetadata) -> list[FileGroupId]:
-    """The groups that a replace commit takes out of the table."""
-    replaced = metadata.partition_to_replace_file_ids or {}
-    return [FileGroupId(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
 
 
 def is_replaced(group: FileGroupId, replaced: Mapping[FileGroupId, str], order: Order, as_of: str | None) -> bool:

@@ -26,12 +26,12 @@ from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
-from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -243,7 +243,7 @@ class _Steps:
     @cached_property
     def _lost(self) -> list[FileGroupId]:
         state = self.transaction.state
-        return [file.group for file in lost_files(state, None, state.view.latest_slices())]
+        return [file.group for file in lost_files(state.manifest, None, state.view.latest_slices())]
 
     def _replaced_by(self, statuses: Sequence[WriteStatus], emptied: frozenset[str]) -> dict[str, tuple[str, ...]] | None:
         """File groups that the new ones take the place of: of the partitions written to (or `emptied`), or of the whole table."""

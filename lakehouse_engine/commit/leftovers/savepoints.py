@@ -37,7 +37,7 @@ def put_back_savepoints(state: TableState) -> TableState:
     lost = lost_savepoints(state)
     for instant, content in lost.items():
         logger.warning("the completed file of the savepoint %s of %s was gone; it is put back", instant.requested_time, state.config.name)
-        complete(state, instant.at(State.INFLIGHT), content)
+        complete(state, instant.at(State.INFLIGHT), decode_plan(HoodieSavepointMetadata, content), content)
     return state.refresh() if lost else state
 
 

@@ -13,10 +13,9 @@ from itertools import islice
 from lakehouse_engine.commit.leftovers.log_owners import LogOwners, log_owners
 from lakehouse_engine.commit.rollback.blocks import ROLLBACK_TOKEN
 from lakehouse_engine.errors import FormatError, StoredFileNotFoundError
-from lakehouse_engine.files.log_scanner import ToldLogs
 from lakehouse_engine.model.files import LogFile
+from lakehouse_engine.model.logged import ToldLogs
 from lakehouse_engine.model.table_config import TableType
-from lakehouse_engine.read.completeness import log_promises, told_logs
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
 
@@ -39,7 +38,7 @@ def stray_files(state: TableState, partitions: Iterable[str], *, most_logs: int 
 def _stray_logs(state: TableState, unnamed: Sequence[LogFile]) -> list[str]:
     if not unnamed:
         return []
-    told, quiet = told_logs(state, None), _is_quiet(state)
+    told, quiet = state.manifest.told(None), _is_quiet(state)
     return [log.path for log in unnamed if _is_stray(state, log, told, torn=quiet)]
 
 
@@ -48,7 +47,7 @@ def _unnamed_logs(state: TableState, partitions: Iterable[str]) -> Iterator[LogF
     slices = [piece for partition in partitions for piece in state.view.latest_slices(partition) if piece.log_files]
     if not slices:
         return
-    named = {promise.path for promises in log_promises(state, None).values() for promise in promises}
+    named = {promise.path for promises in state.manifest.promises(None).values() for promise in promises}
     for piece in slices:
         yield from (log for log in piece.log_files if log.path not in named and log.write_token != ROLLBACK_TOKEN)
 

@@ -2,7 +2,8 @@
 
  1. move the restore to inflight
  2. delete savepoints of later writes (the plan was only made because that was asked for)
- 3. un-publish later writes, newest first: readers that do not know of the restore see one earlier state after the other
+ 3. un-publish later writes, newest first: readers that do not know of the restore see one earlier state after the other; participants
+    let go of them
     then put the commit of the target back, if it was archived
  4. delete files of later writes, and write rollback blocks where log files stay
  5. delete what is pending of later writes (before 4 where commits are archived, or those would count as committed until then)
@@ -27,6 +28,7 @@ from lakehouse_engine.commit.beside.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_after
+from lakehouse_engine.commit.participants import take_back_all
 from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
@@ -60,9 +62,9 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.timeline.restores import came_late, restore_plan, took_rows
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
-from lakehouse_engine.view.restores import came_late, restore_plan, took_rows
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -154,7 +156,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
     # With the plan once more: if the requested file is lost or damaged, nothing else tells what to go back to.
     inflight = restore if restore.state is State.INFLIGHT else timeline.to_inflight(restore, encode_plan(plan))
     work = _Restore(state, timeline, restore.requested_time, target)
-    work.unpublish()
+    work.unpublish(plan)
     KeptCommits(state.storage, state.layout).put_back(target)
     changes = find_changes(state.storage, state.view.partitions(), state.order, target, protected_files(state.refresh()))
     if state.has_archive:
@@ -171,7 +173,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         hoodie_restore_metadata=_by_instant(state, restore.requested_time, plan.instants_to_rollback, changes, blocks),
         restore_instant_info=plan.instants_to_rollback,
     )
-    complete(state, inflight, encode_plan(metadata))
+    complete(state, inflight, metadata)
     torn = [change.partition_path for change in changes if change.torn]
     if torn:
         clear_strays(state, torn, anew=True)
@@ -189,12 +191,15 @@ class _Restore:
         later = self._timeline.load().newer_than(self._target)
         return later.filter(lambda instant: is_later(self._time, instant.requested_time))
 
-    def unpublish(self) -> None:
+    def unpublish(self, plan: HoodieRestorePlan) -> None:
         newest_first = list(reversed(self._later().instants))
         for instant in newest_first:
             if instant.action is Action.SAVEPOINT:
                 self._timeline.delete_savepoint(instant.requested_time)
         self._timeline.delete_all(instant for instant in newest_first if instant.action.is_write and instant.is_completed)
+        planned = (info.commit_time for info in plan.instants_to_rollback)
+        times = {*planned, *(instant.requested_time for instant in newest_first if instant.action.is_write)}
+        take_back_all(self._state, self._state.order.sorted(times, newest_first=True))
 
     def remove_pending(self) -> None:
         for instant in reversed(self._later().writes().instants):
@@ -272,8 +277,7 @@ class _Restore:
         if begun.state is State.REQUESTED:
             begun = self._timeline.to_inflight(begun)
         if begun.state is State.INFLIGHT:
-            content = self._state.layout.encode_commit(self._empty_write(timeline))
-            complete(self._state, begun, content)
+            complete(self._state, begun, self._empty_write(timeline))
 
     def renew_checkpoint(self) -> None:
         """So that readers need not look into the archive for what was there before; it does not matter to what they see."""

@@ -1,6 +1,7 @@
 """Carry a rollback out: the same steps whether it is new or resumed after a crash, each of which may have happened already.
 
- 1. delete the data files that the plan names, and metafiles of its instant that hide other partitions
+ 1. have participants let go of the instant; delete the data files that the plan names, and metafiles of its instant that hide other
+    partitions
  2. write rollback blocks to the slices whose log files stay
  3. delete the rolled-back instant's inflight and requested files, so that it is gone from the timeline
  4. complete the rollback instant with what was done
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import beating, remove_heartbeat
+from lakehouse_engine.commit.participants import take_back_all
 from lakehouse_engine.commit.rollback.blocks import slice_logs, write_rollback_blocks
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
 from lakehouse_engine.errors import RollbackError, StorageError
@@ -33,7 +35,7 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.view.restores import rollback_note
+from lakehouse_engine.timeline.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackP
 def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, target: HoodieInstantInfo) -> HoodieRollbackMetadata:
     began = time.monotonic()
     timeline = state.active
+    take_back_all(state, [target.commit_time])
     deleted = _delete(state, plan, target.commit_time)
     blocks = _write_blocks(state, plan, rollback.requested_time, target.commit_time)
     partitions = [request.partition_path for request in plan.rollback_requests or ()]
@@ -78,7 +81,7 @@ def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, tar
         instants_rollback=(target,),
     )
     # Readers ask the outcome first, and it is what is left should the plan be lost.
-    complete(state, inflight, encode_plan(metadata, note=rollback_note(timeline, inflight)))
+    complete(state, inflight, metadata, encode_plan(metadata, note=rollback_note(timeline, inflight)))
     return metadata
 
 

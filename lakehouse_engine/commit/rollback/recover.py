@@ -25,8 +25,8 @@ from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.timeline.heartbeats import find_heartbeat
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.restores import came_late
 from lakehouse_engine.view.plans import is_plan
-from lakehouse_engine.view.restores import came_late
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.model.plans import HoodieCompactionPlan
-from lakehouse_engine.read.completeness import log_promises
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.view.table_state import TableState
@@ -34,7 +33,7 @@ def lost_compaction_plans(state: TableState) -> Iterator[Mending]:
 def promised_logs(state: TableState) -> dict[str, FileGroupId]:
     """Logs of completed writes; empty if a commit is damaged, which is reported separately."""
     try:
-        return {promise.path: group for group, promises in log_promises(state, None).items() for promise in promises}
+        return {promise.path: group for group, promises in state.manifest.promises(None).items() for promise in promises}
     except FormatError:
         return {}
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from lakehouse_engine.commit.begun_cleans import outcome_as_found
 from lakehouse_engine.commit.rollback.execute import files_to_delete
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, LakehouseError, MetadataError
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.model.plans import (
@@ -30,11 +31,10 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableType
-from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.restores import rollback_note
 from lakehouse_engine.undo.savepoint import current_user, pins
-from lakehouse_engine.view.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
 
 _Kind = TypeVar("_Kind")
@@ -78,12 +78,12 @@ def _savepoint(state: TableState, instant: Instant) -> HoodieSavepointMetadata |
     copy = _other(state, HoodieSavepointMetadata, instant, State.INFLIGHT)
     if copy is not None:
         return copy
-    if not state.timeline.completed().writes().contains(time) or is_later(proven_since(state), time):
+    if not state.timeline.completed().writes().contains(time) or is_later(state.proven_since, time):
         return None
     try:
         moment = state.order.moment(time)
         slices = state.view.slices_as_of(moment)
-        if lost_files(state, moment, slices, logs=True):
+        if lost_files(state.manifest, moment, slices, logs=True):
             return None
         kept = pins(state, time, slices)
     except LakehouseError:

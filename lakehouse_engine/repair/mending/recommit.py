@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, MetadataError
 from lakehouse_engine.format.avro.avro_schema import without_meta_columns
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
+from lakehouse_engine.manifest.written import write_record
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -22,9 +23,7 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 from lakehouse_engine.repair.mending.traces import Trace, traces
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.plans import clustering_groups
-from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.view.written import write_record
 
 REBUILT_KEY = "lakehouse.rebuilt"
 """Extra metadata of such a commit: what is no longer known."""
@@ -113,7 +112,7 @@ def _intent(state: TableState, instant: Instant) -> _Intent:
         return _Intent()
     groups = (FileGroupId(path, stat.file_id) for path, stats in noted.partition_to_write_stats.items() for stat in stats if stat.file_id)
     name = noted.extra_metadata.get(WRITE_ID_KEY)
-    return _Intent(noted.operation_type, frozenset(groups), frozenset(replaced_groups(noted)), name)
+    return _Intent(noted.operation_type, frozenset(groups), frozenset(noted.replaced_groups()), name)
 
 
 def _path(state: TableState, instant: Instant) -> str:

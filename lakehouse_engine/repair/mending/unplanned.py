@@ -14,7 +14,7 @@ from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.view.restores import restore_plan
+from lakehouse_engine.timeline.restores import restore_plan
 
 
 def unplanned_restore(storage: Storage) -> Mending | None:

@@ -85,7 +85,7 @@ def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: M
         bootstrap_partition_metadata={},
         extra_metadata={key: text for key, text in (plan.extra_metadata or {}).items() if key != SAVEPOINTED} | savepoints_seen(state),
     )
-    complete(state, inflight, encode_plan(metadata))
+    complete(state, inflight, metadata)
     kept = tuple(f"{path} is kept: {reason}" for path, reason in sorted(held.items()))
     return ExecutedClean(inflight.at(State.COMPLETED), tuple(path for paths in files.values() for path in paths), kept)
 

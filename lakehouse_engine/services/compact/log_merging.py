@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.files.base_positions import positions_footer
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, values_of_fields
-from lakehouse_engine.files.log_scanner import LoggedSlice, ScannedLogs
+from lakehouse_engine.files.log_scanner import ScannedLogs
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader
 from lakehouse_engine.format.avro.avro_schema import without_columns
@@ -26,6 +26,7 @@ from lakehouse_engine.format.log.delete_block import encode_delete_content
 from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.order import age, in_time_order
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.write.tasks.base_files import FileContext, attempt_at

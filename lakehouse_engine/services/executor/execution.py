@@ -153,5 +153,5 @@ def take_back(state: TableState, instant: Instant, *, of_dead: bool = False) -> 
     state.active.delete(inflight)
     if is_coming:
         return
-    take_back_files(storage, time)
+    take_back_files(state, time)
     storage.delete_tree(marker_folder(time))

@@ -14,7 +14,7 @@ from lakehouse_engine.errors import CorruptInstantError, InstantCleanedError
 from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCleanPartitionMetadata
-from lakehouse_engine.read.completeness import earliest_readable
+from lakehouse_engine.read.complete_slices import earliest_readable
 from lakehouse_engine.repair import repair
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.active import ActiveTimeline

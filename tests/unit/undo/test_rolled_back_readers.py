@@ -17,9 +17,9 @@ from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackMetada
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.repair import repair
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.timeline.restores import WAS_PUBLISHED
 from lakehouse_engine.undo import rollback as undo
 from lakehouse_engine.verify import verify
-from lakehouse_engine.view.restores import WAS_PUBLISHED
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.versions import state_path, version_of_new_tables

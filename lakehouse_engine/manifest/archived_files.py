@@ -15,6 +15,7 @@ from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import FormatError, LakehouseError, StorageError, StoredFileNotFoundError
 from lakehouse_engine.format.timeline.archived_record import archived_commit
 from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.manifest.written import write_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
@@ -25,9 +26,8 @@ from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.history import History
+from lakehouse_engine.timeline.restores import restores
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.restores import restores
-from lakehouse_engine.view.written import write_record
 
 logger = logging.getLogger(__name__)
 

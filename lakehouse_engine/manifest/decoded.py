@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.compat import cached_property
+from lakehouse_engine.manifest.written import named_files, write_record
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.live_files import WriteRecord
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.view.written import named_files, write_record
 
 
 # Without slots, so that what is derived can be cached on the instance.

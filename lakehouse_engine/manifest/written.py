@@ -9,7 +9,6 @@ from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import WriteRecord, WrittenFile
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.view.slicing import replaced_groups
 
 
 def write_record(
@@ -18,7 +17,7 @@ def write_record(
     """Of a completed write. `archived` says that the metadata is from the archived timeline, which does not keep offsets of logs.
     `shown_at` is its completion time, which says on which base files its logs are; None where the names of the logs do.
     """
-    return WriteRecord(instant_time, tuple(_files(instant_time, metadata, archived, shown_at)), tuple(replaced_groups(metadata)))
+    return WriteRecord(instant_time, tuple(_files(instant_time, metadata, archived, shown_at)), tuple(metadata.replaced_groups()))
 
 
 def named_files(instant_time: str, metadata: HoodieCommitMetadata) -> frozenset[str] | None:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakehouse_engine.errors import FormatError, InstantNotFoundError
+from lakehouse_engine.manifest.archived_files import ArchivedFiles
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import is_later
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.archived_files import ArchivedFiles
 
 
 @dataclass(slots=True)

@@ -1,0 +1,1 @@
+"""Which files make a table and must be there."""
