@@ -8,14 +8,14 @@ a rewrite: the slice, merged, as a new base file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from lakehouse_engine.commit.beside.pending import check_group_not_pending, check_not_compacting
 from lakehouse_engine.errors import UnsupportedTableError
-from lakehouse_engine.format.log.positions import Positions
+from lakehouse_engine.format.log.positions import NOT_IN_BASE, Positions
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
@@ -46,21 +46,30 @@ _SMALL_FILES = 1
 class SliceChange:
     """Changes of one slice. Rows are numbers of the batch's source.
 
-    `rows[i]` meets the base row at `positions[i]`. `revived` are rows of keys that the slice has no live row of,
-    `unseen` rows to be logged of which that is not known. `gone` are base rows
-    to drop, `keys` the record keys of rows to drop, `seqnos` the numbers of those that have no key to themselves.
+    `rows[i]` meets the base row at `positions[i]`. `revived` are rows of keys that the slice has no live row of, `unseen` rows to be logged
+    of which that is not known. `gone` are base rows to drop, `keys` the record keys of rows to drop, `seqnos` the numbers of those that
+    have no key to themselves. `revived_at` and `keys_at` have the base rows that these keys are in, -1 for none, and for keys that were not
+    looked for. `absent` are columns that the rows do not have, where they are logged so.
     """
 
     piece: FileSlice
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     positions: Rows = field(default_factory=lambda: NO_ROWS)
     revived: list[Rows] = field(default_factory=list)
+    revived_at: list[Rows] = field(default_factory=list)
     unseen: list[Rows] = field(default_factory=list)
     gone: list[Rows] = field(default_factory=list)
     keys: list[pa.Array] = field(default_factory=list)
+    keys_at: list[Rows] = field(default_factory=list)
     seqnos: list[pa.Array] = field(default_factory=list)
     inserts: Rows = field(default_factory=lambda: NO_ROWS)
     rewrite: bool = False
+    absent: frozenset[str] = frozenset()
+
+    @property
+    def is_appended(self) -> bool:
+        """Whether a log says it all."""
+        return not (self.rewrite or len(self.inserts))
 
     def update(self, hits: SliceHits, source_rows: Rows) -> None:
         self.rows, self.positions = source_rows[hits.rows], hits.positions
@@ -68,7 +77,18 @@ class SliceChange:
     def delete(self, hits: SliceHits, keys: pa.Array) -> None:
         """`keys` are those of the batch that the hits number."""
         self.gone.append(hits.positions[hits.positions >= 0])
-        self.keys.append(keys.take(pa.array(np.unique(hits.rows))))
+        rows, first = np.unique(hits.rows, return_index=True)
+        self.drop_keys(keys.take(pa.array(rows)), hits.positions[first])
+
+    def drop_keys(self, keys: pa.Array, positions: Rows | None = None) -> None:
+        """Without `positions` it is not known which base rows have the keys."""
+        self.keys.append(keys)
+        self.keys_at.append(np.full(len(keys), NOT_IN_BASE, np.int64) if positions is None else positions)
+
+    def revive(self, rows: Rows, positions: Rows | None = None) -> None:
+        """Rows of the source; without `positions` no base row has their keys."""
+        self.revived.append(rows)
+        self.revived_at.append(np.full(len(rows), NOT_IN_BASE, np.int64) if positions is None else positions)
 
     def logged(self) -> Rows:
         """Every row that is an update or comes back, ascending."""
@@ -76,14 +96,18 @@ class SliceChange:
 
     def base_positions(self) -> Positions | None:
         """The base row of each of the rows that are logged, if that is known of all of them, and each has one at most."""
-        rows, first = np.unique(self.rows, return_index=True)
-        others = any(len(part) for part in (*self.revived, *self.unseen))
-        if self.piece.base_file is None or others or len(rows) != len(self.rows):
+        known, positions = np.concatenate([self.rows, *self.revived]), np.concatenate([self.positions, *self.revived_at])
+        rows, first = np.unique(known, return_index=True)
+        if self.piece.base_file is None or any(len(part) for part in self.unseen) or len(rows) != len(known):
             return None
-        return self.positions[first].astype(np.int32)
+        return positions[first].astype(np.int32)
 
-    def deleted_keys(self) -> pa.Array:
-        return _distinct(self.keys)
+    def deleted_keys(self) -> tuple[pa.Array, Rows]:
+        """Each key once, and the base row that it is in, -1 where that is not known, or there is none."""
+        encoded = pa.concat_arrays([pa.array([], pa.string()), *self.keys]).dictionary_encode()
+        positions = np.full(len(encoded.dictionary), NOT_IN_BASE, np.int64)
+        np.maximum.at(positions, np.asarray(encoded.indices), np.concatenate([NO_ROWS, *self.keys_at]))
+        return encoded.dictionary, positions
 
     def deleted_numbers(self) -> pa.Array:
         return _distinct(self.seqnos)
@@ -164,7 +188,7 @@ class DeltaPlan:
             elif self.context.single_rows:  # a log would put it in the place of all rows of its key
                 self.change(found.piece).inserts = self.batch.rows[found.rows]
             else:
-                self.change(found.piece).revived.append(self.batch.rows[found.rows])
+                self.change(found.piece).revive(self.batch.rows[found.rows])
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
         """Slices with a base file, by its path."""
@@ -204,7 +228,7 @@ class DeltaPlan:
         rewrites: list[SliceChange] = []
         appends: list[SliceChange] = []
         for change in self.changes.values():
-            if not (change.rewrite or len(change.inserts)):
+            if change.is_appended:
                 appends.append(change)
                 continue
             check_not_compacting(change.piece.group, self.target.compacting)
@@ -238,7 +262,7 @@ class DeltaPlan:
             reader=self.logs.reader,
             source=self.batch.source,
             rows=change.logged(),
-            deletes=change.deleted_keys(),
+            deletes=change.deleted_keys()[0],
             seqnos=change.deleted_numbers(),
             inserts=change.inserts,
         )
@@ -246,10 +270,12 @@ class DeltaPlan:
     def _append(self, change: SliceChange) -> GroupAppend:
         target = log_target(change.piece, self.target.compacting)
         inserts = sum(len(rows) for rows in change.revived)
+        keys, at = change.deleted_keys()
+        append = GroupAppend(change.piece, target, change.logged(), inserts, keys, absent=change.absent)
+        if not self.context.options.record_positions:
+            return append
         # What is made of an incoming and a stored row may be behind other stored rows of its key.
-        told = self.context.options.record_positions and self.context.merger.whole_rows
-        positions = change.base_positions() if told else None
-        return GroupAppend(change.piece, target, change.logged(), inserts, change.deleted_keys(), positions)
+        return replace(append, positions=change.base_positions(), deleted_at=at, settled=self.context.merger.whole_rows)
 
     def _append_tasks(self, groups: Sequence[GroupAppend], first: int, parallelism: int) -> list[AppendTask]:
         if not groups:

@@ -94,9 +94,9 @@ class Upsert:
         if dead.any():
             dead &= wanted[hits.rows] & self._in_partition(hits)
         if dead.any():
-            rows = np.unique(hits.rows[dead])
+            rows, first = np.unique(hits.rows[dead], return_index=True)
             change = self._plan.change(hits.piece)
-            change.revived.append(self._plan.batch.rows[rows])
+            change.revive(self._plan.batch.rows[rows], hits.positions[dead][first])
             change.rewrite |= not hits.wins[dead].all()
             wanted[rows] = False
 

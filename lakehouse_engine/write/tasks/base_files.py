@@ -46,7 +46,8 @@ class FileContext:
     """What every file of one commit shares. `schema` has the user columns, `avro_schema` the same with meta columns as text.
 
     `unique_columns` never repeat, so a dictionary of them is not tried; `partition_columns` are those that partition paths are made of.
-    `logs_by_writer`: names of logs have the instant of the write, not that of the slice.
+    `logs_by_writer`: names of logs have the instant of the write, not that of the slice, and headers of blocks say positions (versions 8
+    and 9).
     """
 
     storage: Storage
