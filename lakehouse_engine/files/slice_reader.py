@@ -191,9 +191,9 @@ class SliceReader:
     def _stored_names(self, columns: Sequence[str], merge: SliceMerge) -> list[str]:
         if merge.settled and columns:
             return list(columns)
-        # Rows that are made of two need the same columns on both sides.
-        keys = merge.known is None or (not merge.rules.whole_rows and merge.outcome.keys is not None)
-        return self._names(columns, base=merge.rules.whole_rows, keys=keys) or self.counted
+        if not merge.rules.whole_rows:  # both sides need the same columns
+            return list(merge.outcome.data.column_names)
+        return self._names(columns, base=True, keys=merge.known is None) or self.counted
 
     def _plain(self, columns: Sequence[str]) -> pa.Schema:
         return plain(projected_schema(self.schema, columns))
