@@ -194,8 +194,15 @@ RECORD_POSITIONS = Option(
     "hoodie.write.record.positions",
     boolean,
     True,
-    "Whether Parquet blocks in logs say in their footers which rows of the base file they take the place of, where the write knows it: a"
-    " first read need not look for their keys then. Only this engine reads it.",
+    "Whether blocks in logs say which rows of the base file they are of, where the write knows it: a read need not look for their keys"
+    " then. In table versions 8 and 9 their headers do, which Hudi reads too; in version 6 footers of Parquet blocks, which only this"
+    " engine reads.",
+)
+PARTIAL_UPDATES = Option(
+    "hoodie.spark.sql.merge.into.partial.updates",
+    boolean,
+    True,
+    "Whether an upsert that updates some columns logs rows that have those only, in merge-on-read tables of versions 8 and 9.",
 )
 WRITE_BATCH_SIZE = Option(
     "write.batch.size", positive, 256, "Megabytes of a file group's records that are buffered before they are written as a log block."
@@ -287,6 +294,7 @@ class WriteOptions:
     lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
     log_block_format: str = LOG_BLOCK_FORMAT.default
     record_positions: bool = RECORD_POSITIONS.default
+    partial_updates: bool = PARTIAL_UPDATES.default
     batch_size_mb: int = WRITE_BATCH_SIZE.default
     task_max_size_mb: int = WRITE_TASK_MAX_SIZE.default
     precombine: bool = WRITE_PRECOMBINE.default
@@ -322,6 +330,7 @@ class WriteOptions:
             lock_timeout_ms=LOCK_TIMEOUT_MS.read(raw),
             log_block_format=LOG_BLOCK_FORMAT.read(raw),
             record_positions=RECORD_POSITIONS.read(raw),
+            partial_updates=PARTIAL_UPDATES.read(raw),
             batch_size_mb=WRITE_BATCH_SIZE.read(raw),
             task_max_size_mb=WRITE_TASK_MAX_SIZE.read(raw),
             precombine=WRITE_PRECOMBINE.read(raw),

@@ -149,7 +149,7 @@ class _Planning:
             plan = plan_new_groups(self.files, kept) if layout is None else plan_new_buckets(self.files, layout, kept)
         else:
             changes = self._changes(batch, deletions)
-            plan, left_out = changes.finish(self.runner.parallelism), changes.left_out
+            plan, left_out = changes.finish(self.runner), changes.left_out
         return PlannedWrite(plan, Route.SMALL, named, batch.duplicates + left_out)
 
     def _arranged(self, batch: Batch) -> Batch:
