@@ -14,10 +14,8 @@ from lakehouse_engine.errors import (
     InstantNotFoundError,
     MetadataError,
     StoredFileNotFoundError,
-    UnsupportedTableVersionError,
 )
-from lakehouse_engine.format.timeline.layout import Layout, layout_of
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import FileGroupId
@@ -28,9 +26,7 @@ from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
-from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.history import History, archived_moments, history_of
-from lakehouse_engine.timeline.presence import check_there
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.view.decoded import DECODED, DecodedCommit
@@ -40,6 +36,7 @@ from lakehouse_engine.view.listings.kept import KeptAt, KeptPartitions
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.listings.named import NamedFiles
 from lakehouse_engine.view.news import Moment
+from lakehouse_engine.view.opening import look_at
 from lakehouse_engine.view.planned import planned_slices
 from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.slicing import replaced_groups
@@ -178,6 +175,8 @@ class TableState:
     _kept: KeptPartitions = field(repr=False, compare=False)
     _folders: frozenset[str] | None = field(default=None, repr=False, compare=False)
     """Names of the directories that were beside the timeline when it was listed; None where that says nothing."""
+    may_be_moving: bool = field(default=False, repr=False, compare=False)
+    """Whether a change of the table's version may be at work, or have been cut off."""
 
     @classmethod
     def load(cls, storage: Storage) -> TableState:
@@ -293,16 +292,13 @@ class TableState:
 
     @classmethod
     def _load(cls, storage: Storage, known: _Commits | None, store: KeptPartitions) -> TableState:
-        config = ConfigStore(storage).read()
-        layout = _supported_layout(config, storage)
-        active = ActiveTimeline(storage, layout)
-        listing = active.listed()
-        # Of a table that is being dropped a listing may show a part: that would pass for a table with fewer rows.
-        check_there(storage, listing)
+        look = look_at(storage)
+        config, active, listing = look.config, look.active, look.listing
+        layout = active.layout
         files, folders = active.files_of(listing), frozenset(entry.name for entry in listing if entry.is_directory)
-        _refuse_half_upgraded(storage, config, layout, files)
         moments = archived_moments(storage, layout, config)
-        timeline = Timeline.of_states(files, by_completion=layout.orders_by_completion, archived=moments)
+        by_completion, by_writer = layout.orders_by_completion, config.logs_by_writer
+        timeline = Timeline.of_states(files, by_completion=by_completion, archived=moments, logs_by_writer=by_writer)
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
@@ -322,29 +318,7 @@ class TableState:
         )
         replaced, paths = partial(_replaced, timeline, commits), partial(_named_partitions, timeline, commits, archived)
         view = FileSystemView(lister, timeline, replaced, paths, named.has, kept, planned)
-        return cls(storage, config, layout, timeline, view, commits, archived, store, shown)
-
-
-def _refuse_half_upgraded(storage: Storage, config: TableConfig, layout: Layout, files: Mapping[Instant, StoredFile]) -> None:
-    """Raise `UnsupportedTableVersionError` where the properties are of version 8 or 9 and the instants of version 6: no row would show."""
-    if not layout.orders_by_completion or files:
-        return
-    older = ActiveTimeline(storage, LayoutV1()).load().completed().last()
-    if older is not None:
-        raise UnsupportedTableVersionError(
-            f"hoodie.table.version is {int(config.version)}, and {older} is where version 6 has its instants: an upgrade was not finished,"
-            " or the properties are not this table's; let Hudi finish it (CALL upgrade_table), or put hoodie.properties back from a backup"
-            " (.hoodie/.aux/hoodie.properties is as this engine wrote it last)",
-            table=config.name,
-            path=storage.root,
-        )
-
-
-def _supported_layout(config: TableConfig, storage: Storage) -> Layout:
-    try:
-        return layout_of(config)
-    except UnsupportedTableVersionError as error:
-        raise UnsupportedTableVersionError(error.message, **{**error.context, "table": config.name, "path": storage.root}) from error
+        return cls(storage, config, layout, timeline, view, commits, archived, store, shown, look.may_be_moving)
 
 
 def _replaced(timeline: Timeline, commits: _Commits) -> dict[FileGroupId, str]:
