@@ -3,6 +3,7 @@
 LakehouseError                      one thing to catch; carries context (table, instant, ...) as fields; picklable
   x OptionError (ValueError)        UnknownOptionError, MissingOptionError
   x TableError                      TableNotFoundError, TableExistsError, UnsupportedTableVersionError, UnsupportedTableError
+      + VersionChangeError          the table cannot be brought to another version; nothing was changed
   x FormatError                     bytes that do not parse: FileNameError, PropertiesError, MetadataError, CorruptInstantError,
                                     CorruptLogError, CorruptFileError
   x StorageError                    StoredFileNotFoundError, StoredFileExistsError, UnsafePathError, MissingFileError,
@@ -102,6 +103,10 @@ class UnsupportedTableError(TableError):
 
 class ContradictoryPropertiesError(UnsupportedTableError):
     """The table's properties contradict each other, or the stored data: another program or a person has changed them."""
+
+
+class VersionChangeError(TableError):
+    """A table cannot be brought to another version: something would be lost, or has to be finished before. Nothing was changed."""
 
 
 class UnavailableError(LakehouseError):

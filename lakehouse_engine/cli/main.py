@@ -43,8 +43,8 @@ COMMANDS = {
     "verify": _Home("health", "verify", "Check that the table is whole."),
     "repair": _Home("health", "repair", "Take back dead writes, finish what was cut off, see to damaged metadata."),
     "abort-uploads": _Home("warehouse", "abort_uploads", "Remove what killed writers had sent of files to S3."),
-    "upgrade": _Home("unavailable", "upgrade", "Not available in this version."),
-    "downgrade": _Home("unavailable", "downgrade", "Not available in this version."),
+    "upgrade": _Home("versions", "upgrade", "Bring a table to a later table version."),
+    "downgrade": _Home("versions", "downgrade", "Bring a table to an earlier table version."),
 }
 """Commands are imported when called, so that each starts as fast as it can alone."""
 

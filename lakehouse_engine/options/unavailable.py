@@ -11,13 +11,8 @@ CLUSTERING = (
     "clustering is not available in this version: small files are filled by later writes (hoodie.parquet.small.file.limit), and writing a"
     " table anew (insert_overwrite_table, a dbt run with --full-refresh) makes its files anew"
 )
-UPGRADE = (
-    "a table's version cannot be changed in this version: a new table can be made in another one (hoodie.write.table.version, in dbt the"
-    " config table_version), and Hudi 1.1 and later can upgrade a copy"
-)
-DOWNGRADE = (
-    "a table's version cannot be changed in this version: a new table can be made in another one (hoodie.write.table.version, in dbt the"
-    " config table_version), and Hudi 1.1 and later can downgrade a copy"
+AUTO_UPGRADE = (
+    "a write does not change a table's version, as older readers would not open the table any more; `upgrade` does (docs/table-versions.md)"
 )
 RECORD_INDEX = "the record-level index is not available in this version; use SIMPLE, BLOOM, their GLOBAL_ forms or BUCKET"
 INDEXES = (
@@ -29,7 +24,7 @@ CHANGE_DATA = "change data capture is not available in this version; an incremen
 
 _FALSE = ("false",)
 _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("hoodie.write.auto.upgrade", _FALSE, UPGRADE),
+    ("hoodie.write.auto.upgrade", _FALSE, AUTO_UPGRADE),
     ("hoodie.metadata.enable", _FALSE, METADATA_TABLE),
     ("hoodie.metadata.record.index.enable", _FALSE, RECORD_INDEX),
     ("hoodie.metadata.global.record.level.index.enable", _FALSE, RECORD_INDEX),

@@ -13,11 +13,20 @@ from lakehouse_engine.cli.shared import show_facts
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.output import print_json, printable
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
+from lakehouse_engine.model.services import (
+    ArchiveResult,
+    CleanResult,
+    CompactionResult,
+    RestoreResult,
+    RollbackResult,
+    Savepoint,
+    VersionChange,
+)
 
-Result = ArchiveResult | CleanResult | CompactionResult | RestoreResult | RollbackResult
+Result = ArchiveResult | CleanResult | CompactionResult | RestoreResult | RollbackResult | VersionChange
 _LISTED = 20
-_REASONS = "kept"
+_REMARKS = {"kept": "kept", "notes": "note"}
+"""Lists that are told line by line, and the word before each line."""
 
 
 def show_result(settings: Settings, result: Result) -> None:
@@ -27,12 +36,13 @@ def show_result(settings: Settings, result: Result) -> None:
         print_json(whole)
         return
     lists = {name: value for name, value in whole.items() if isinstance(value, tuple | list)}
-    facts = {name: len(value) if name in lists else value for name, value in whole.items() if name not in (_REASONS, "dry_run")}
+    facts = {name: len(value) if name in lists else value for name, value in whole.items() if name not in (*_REMARKS, "dry_run")}
     show_facts(settings, facts)
-    for reason in lists.get(_REASONS, ()):
-        click.echo(f"kept: {printable(reason)}")
+    for name, word in _REMARKS.items():
+        for remark in lists.get(name, ()):
+            click.echo(f"{word}: {printable(remark)}")
     if result.dry_run:
-        _show_plan({name: value for name, value in lists.items() if name != _REASONS})
+        _show_plan({name: value for name, value in lists.items() if name not in _REMARKS})
         click.echo("dry run: nothing was changed")
 
 

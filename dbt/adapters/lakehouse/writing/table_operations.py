@@ -172,6 +172,26 @@ def _archive(table: Any, given: Mapping[str, Any]) -> Rows:
     ]
 
 
+def _upgrade(table: Any, given: Mapping[str, Any]) -> Rows:
+    return _version_rows(table.upgrade(_version(given, 9), dry_run=flag(given, "dry_run"), options=given["options"]))
+
+
+def _downgrade(table: Any, given: Mapping[str, Any]) -> Rows:
+    return _version_rows(table.downgrade(_version(given, 6), dry_run=flag(given, "dry_run"), options=given["options"]))
+
+
+def _version(given: Mapping[str, Any], default: int) -> int:
+    found = _number(given, "to")
+    return default if found is None else found
+
+
+def _version_rows(done: Any) -> Rows:
+    """One row for each step, and for each thing that is different afterwards."""
+    what = [("would be done" if done.dry_run else "done", step) for step in done.steps] + [("note", note) for note in done.notes]
+    versions = {"from": done.from_version, "to": done.to_version}
+    return [{**versions, "result": result, "step": step} for result, step in what or [("nothing to do", None)]]
+
+
 def _history(table: Any, given: Mapping[str, Any]) -> Rows:
     return [
         {
@@ -246,6 +266,8 @@ OPERATIONS: dict[str, Operation] = {
     "compact": _compact,
     "clean": _clean,
     "archive": _archive,
+    "upgrade": _upgrade,
+    "downgrade": _downgrade,
     "history": _history,
     "writers": _writers,
     "table_info": _table_info,
