@@ -23,7 +23,7 @@ LAYERS = (
     ("errors", "compat", "cache", "loading"),
     ("options",),
     ("model",),
-    ("format", "storage", "record"),
+    ("format", "storage", "record", "sorting"),
     ("engine",),
     ("timeline",),
     ("view",),
