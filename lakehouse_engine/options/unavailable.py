@@ -7,9 +7,9 @@ from typing import Any
 
 from lakehouse_engine.errors import UnavailableError
 
-CLUSTERING = (
-    "clustering is not available in this version: small files are filled by later writes (hoodie.parquet.small.file.limit), and writing a"
-    " table anew (insert_overwrite_table, a dbt run with --full-refresh) makes its files anew"
+ASYNC_CLUSTERING = (
+    "no process of this engine clusters in the background: hoodie.clustering.schedule.inline plans clusterings for another process to run"
+    " (`lakehouse cluster T --op run`), and hoodie.clustering.inline runs them behind a write"
 )
 UPGRADE = (
     "a table's version cannot be changed in this version: a new table can be made in another one (hoodie.write.table.version, in dbt the"
@@ -34,13 +34,11 @@ _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("hoodie.metadata.record.index.enable", _FALSE, RECORD_INDEX),
     ("hoodie.metadata.global.record.level.index.enable", _FALSE, RECORD_INDEX),
     ("hoodie.metadata.record.level.index.enable", _FALSE, RECORD_INDEX),
-    ("hoodie.clustering.inline", _FALSE, CLUSTERING),
-    ("hoodie.clustering.schedule.inline", _FALSE, CLUSTERING),
-    ("hoodie.clustering.async.enabled", _FALSE, CLUSTERING),
+    ("hoodie.clustering.async.enabled", _FALSE, ASYNC_CLUSTERING),
     ("hoodie.table.cdc.enabled", _FALSE, CHANGE_DATA),
 )
 """A key of Hudi's, the values in lower case that ask for what is done anyway, and why others are refused."""
-_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.clustering.", CLUSTERING), ("hoodie.table.cdc.", CHANGE_DATA))
+_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.table.cdc.", CHANGE_DATA))
 """All that begins so is about something that is not there."""
 KEYS = {name: (values[0], why) for name, values, why in _KEYS}
 """For documentation: each key, the value that is accepted, and why others are refused."""

@@ -16,7 +16,6 @@ from lakehouse_engine.errors import OptionError, UnavailableError, UnknownOption
 from lakehouse_engine.options import check_known
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.registry import prepare
-from lakehouse_engine.sql.router import route
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 ROWS = pa.table({"id": [1, 2], "v": ["a", "b"]}, schema=SCHEMA)
@@ -31,8 +30,6 @@ def made(tmp_path: Path, **properties: Any) -> HoodieTable:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (("cluster", {"order_by": ["id"], "layout": "z_order"}), "clustering is not available in this version"),
-        (("cluster", {"dry_run": True}), "clustering is not available in this version"),
         (("upgrade", {"to": 9}), "cannot be changed in this version"),
         (("downgrade", {"to": 6}), "cannot be changed in this version"),
     ],
@@ -48,8 +45,6 @@ def test_the_methods_of_a_table_say_so(tmp_path: Path, asked: tuple[str, dict[st
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["cluster", "s.t", "--order-by", "id", "--op", "run", "--dry-run"], "clustering is not available in this version"),
-        (["cluster", "s.t"], "clustering is not available in this version"),
         (["upgrade", "s.t", "--to", "9"], "cannot be changed in this version"),
         (["downgrade", "s.t", "--to", "6"], "cannot be changed in this version"),
     ],
@@ -63,16 +58,10 @@ def test_the_commands_end_as_refused(tmp_path: Path, arguments: list[str], says:
     assert (told["error"], told["exit_code"], says in told["message"]) == ("UnavailableError", 3, True)
 
 
-@pytest.mark.parametrize("procedure", ["run_clustering", "show_clustering", "upgrade_table", "Downgrade_Table"])
+@pytest.mark.parametrize("procedure", ["upgrade_table", "Downgrade_Table"])
 def test_the_procedures_say_so(procedure: str) -> None:
     with pytest.raises(UnsupportedSqlError, match=f"CALL {procedure}: .* in this version"):
         prepare(Call(procedure, (("table", "'s.t'"),), None))
-
-
-@pytest.mark.parametrize("text", ["optimize s.t", "OPTIMIZE s.t WHERE id > 1 ZORDER BY (id)", "optimize `s`.t zorder by (id, v)"])
-def test_optimize_says_so(text: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match="OPTIMIZE: clustering is not available in this version"):
-        route(text, lambda parts: True)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +73,6 @@ def test_optimize_says_so(text: str) -> None:
         ("hoodie.metadata.enable", True, "the metadata table"),
         ("hoodie.metadata.index.column.stats.enable", "true", "the metadata table"),
         ("hoodie.metadata.record.index.enable", "true", "the record-level index"),
-        ("hoodie.clustering.inline", "true", "clustering"),
-        ("hoodie.clustering.inline.max.commits", "4", "clustering"),
         ("hoodie.table.cdc.enabled", "true", "change data capture"),
     ],
 )
@@ -100,10 +87,15 @@ def test_the_keys_that_ask_for_it_are_refused_with_the_reason(tmp_path: Path, ke
     assert len(HoodieTable.open(table.path).timeline) == before
 
 
+def test_clustering_in_the_background_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"hoodie\.clustering\.async\.enabled='true': .*hoodie\.clustering\.schedule\.inline plans"):
+        made(tmp_path, **{"hoodie.clustering.async.enabled": "true"})
+
+
 def test_keys_that_turn_it_off_are_no_reason_to_refuse_and_are_not_stored(tmp_path: Path) -> None:
     off = {
         "hoodie.metadata.enable": "false",
-        "hoodie.clustering.inline": False,
+        "hoodie.clustering.async.enabled": False,
         "hoodie.table.cdc.enabled": "false",
     }
     table = made(tmp_path, **off)

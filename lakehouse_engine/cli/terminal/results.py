@@ -13,9 +13,17 @@ from lakehouse_engine.cli.shared import show_facts
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.output import print_json, printable
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
+from lakehouse_engine.model.services import (
+    ArchiveResult,
+    CleanResult,
+    ClusteringResult,
+    CompactionResult,
+    RestoreResult,
+    RollbackResult,
+    Savepoint,
+)
 
-Result = ArchiveResult | CleanResult | CompactionResult | RestoreResult | RollbackResult
+Result = ArchiveResult | CleanResult | ClusteringResult | CompactionResult | RestoreResult | RollbackResult
 _LISTED = 20
 _REASONS = "kept"
 
@@ -47,9 +55,13 @@ def _show_plan(lists: Mapping[str, Any]) -> None:
 
 
 def _line(entry: Any) -> str:
-    """A path or an instant; of a compaction's operation the slice."""
+    """A path or an instant; of a compaction's operation the slice, of a clustering's group its file groups."""
     if not isinstance(entry, Mapping):
         return str(entry)
+    if "slices" in entry:
+        slices = list(entry["slices"] or ())
+        partition = next((one["partition_path"] for one in slices if one["partition_path"]), "")
+        return f"{partition} {', '.join(str(one['file_id']) for one in slices)} (to {entry['num_output_file_groups']} files)".strip()
     return f"{entry['partition_path'] or ''} {entry['file_id']} ({len(entry['delta_file_paths'] or ())} logs)".strip()
 
 

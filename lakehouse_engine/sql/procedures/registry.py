@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from lakehouse_engine.catalog.names import split_name
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.options.unavailable import CLUSTERING, DOWNGRADE, METADATA_TABLE, UPGRADE
+from lakehouse_engine.options.unavailable import DOWNGRADE, METADATA_TABLE, UPGRADE
 from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import TABLE
+from lakehouse_engine.sql.procedures.clustering import CLUSTERING
 from lakehouse_engine.sql.procedures.procedure import Procedure, Values
 from lakehouse_engine.sql.procedures.services import SERVICES
 from lakehouse_engine.sql.procedures.shows import SHOWS
@@ -24,8 +25,8 @@ def _by_name(procedures: Iterable[Procedure]) -> dict[str, Procedure]:
     return {one.signature.name: one for one in procedures}
 
 
-PROCEDURES = _by_name((*SERVICES, *SHOWS))
-LATER = {**dict.fromkeys(("run_clustering", "show_clustering"), CLUSTERING), "upgrade_table": UPGRADE, "downgrade_table": DOWNGRADE}
+PROCEDURES = _by_name((*SERVICES, *CLUSTERING, *SHOWS))
+LATER = {"upgrade_table": UPGRADE, "downgrade_table": DOWNGRADE}
 """Procedures of Hudi for what the engine does not do yet."""
 _TIMELINE = "CALL show_timeline, with showArchived => true the archived instants, too"
 _COMMITS = "CALL show_commits, and `lakehouse timeline` and `lakehouse files`, show commits and files"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.beside.pending import check_group_not_pending, check_not_compacting
+from lakehouse_engine.commit.beside.pending import check_not_compacting
 from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.format.log.positions import Positions
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
@@ -107,7 +107,6 @@ class DeltaPlan:
         self.moves = self.left_out = 0
 
     def change(self, piece: FileSlice) -> SliceChange:
-        check_group_not_pending(piece.group, self.target.clustering)
         refuse_cdc(self.context.config)
         return self.changes.setdefault(piece.group, SliceChange(piece))
 
