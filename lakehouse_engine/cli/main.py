@@ -36,7 +36,7 @@ COMMANDS = {
     "restore": _Home("savepoints", "restore", "Bring the table back to a savepoint or commit."),
     "rollback": _Home("savepoints", "rollback", "Take the newest commit back."),
     "compact": _Home("services", "compact", "Merge the logs of a merge-on-read table into base files."),
-    "cluster": _Home("unavailable", "cluster", "Not available in this version."),
+    "cluster": _Home("services", "cluster", "Write rows of many files again together, sorted."),
     "clean": _Home("services", "clean", "Delete files that no query within the retention reads."),
     "archive": _Home("services", "archive", "Move old instants to the archived timeline."),
     "writers": _Home("health", "writers", "Say who is writing a table, and what waits for what."),

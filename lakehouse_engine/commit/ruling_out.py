@@ -29,7 +29,7 @@ from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
-_WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+_WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING)
 """What is complete without files. A compaction is not: its slices have logs."""
 
 
@@ -70,7 +70,7 @@ def rule_out(state: TableState, inflight: Instant, completed_at: str | None, ope
     nothing = HoodieCommitMetadata(
         operation_type=operation or timeline.commit(inflight).operation_type,
         extra_metadata={**({SCHEMA_KEY: schema} if schema else {}), WRITE_ID_KEY: new_write_id()},
-        partition_to_replace_file_ids={} if inflight.action is Action.REPLACE_COMMIT else None,
+        partition_to_replace_file_ids={} if inflight.action.completes_as is Action.REPLACE_COMMIT else None,
     )
     try:
         timeline.complete(inflight, state.layout.encode_commit(nothing), completed_at)

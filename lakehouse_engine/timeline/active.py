@@ -68,11 +68,14 @@ class ActiveTimeline:
         self.storage.create(self.path(instant), content)
         return instant
 
-    def replace_plan(self, instant: Instant, content: bytes) -> None:
-        """Put another plan under a requested instant that nobody carries out at the moment. Raises `IllegalTransitionError` otherwise."""
+    def replace_plan(self, instant: Instant, content: bytes, *, running: bool = False) -> None:
+        """Put another plan under a requested instant that nobody carries out at the moment. Raises `IllegalTransitionError` otherwise.
+
+        `running`: also where somebody does, who looks at the plan again before the instant is completed.
+        """
         _expect(instant, State.REQUESTED, "planned anew")
         self._expect_file(instant)
-        if self.storage.head(self.path(instant.at(State.INFLIGHT))) is not None:
+        if not running and self.storage.head(self.path(instant.at(State.INFLIGHT))) is not None:
             raise IllegalTransitionError(f"{instant} is being carried out, and keeps its plan", instant=instant, table=self.storage.root)
         self._expect_no_completed(instant)
         self.storage.overwrite(self.path(instant), content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lakehouse_engine.errors import CommitConflictError
-from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
@@ -19,11 +18,6 @@ def pending_groups(state: TableState) -> dict[tuple[str, str], str]:
             for group in clustering_groups(state, instant):
                 groups[group] = instant.requested_time
     return groups
-
-
-def check_not_pending(base: BaseFile, pending: dict[tuple[str, str], str]) -> None:
-    """As `check_group_not_pending`, for the group of a base file."""
-    check_group_not_pending(FileGroupId(base.partition_path, base.file_id), pending)
 
 
 def check_group_not_pending(group: FileGroupId, pending: dict[tuple[str, str], str]) -> None:

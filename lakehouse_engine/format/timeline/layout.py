@@ -12,7 +12,7 @@ from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.format.v8.properties import LAYOUT_VERSION, check_readable, timeline_folder
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.table_version import TableVersion
 
@@ -30,6 +30,11 @@ class Layout(Protocol):
     @property
     def orders_by_completion(self) -> bool:
         """Whether instants take effect in the order in which they were completed, and files of logs are named by their writers."""
+        ...
+
+    @property
+    def clustering_action(self) -> Action:
+        """The action of a pending clustering."""
         ...
 
     def file_name(self, instant: Instant) -> str:

@@ -35,6 +35,7 @@ class LayoutV1:
 
     timeline_folder: str = ".hoodie"
     orders_by_completion: bool = False
+    clustering_action: Action = Action.REPLACE_COMMIT
 
     def file_name(self, instant: Instant) -> str:
         named_as_completed = instant.is_completed or instant.action is Action.CLUSTERING

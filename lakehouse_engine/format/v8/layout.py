@@ -32,6 +32,7 @@ class LayoutV2:
 
     timeline_folder: str = ".hoodie/timeline"
     orders_by_completion: bool = True
+    clustering_action: Action = Action.CLUSTERING
 
     def file_name(self, instant: Instant) -> str:
         """As `Layout.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
