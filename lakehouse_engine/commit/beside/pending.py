@@ -1,4 +1,4 @@
-"""File groups that a table service has plans for: they may not change until it is done."""
+"""File groups in pending service plans, which may not change until the service is done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def pending_groups(state: TableState) -> dict[tuple[str, str], str]:
-    """(partition path, file id) -> instant of every group in the plan of a pending clustering."""
+    """(partition path, file id) -> instant for every group in the plan of a pending clustering."""
     groups: dict[tuple[str, str], str] = {}
     for instant in state.timeline.pending():
         if may_cluster(instant):
@@ -33,8 +33,8 @@ def check_group_not_pending(group: FileGroupId, pending: dict[tuple[str, str], s
 
 
 def compacting_groups(state: TableState) -> dict[FileGroupId, str]:
-    """Instant of the pending compaction of every group that one has plans for: what is logged to such a group belongs to the slice
-    that the compaction will make.
+    """Instant of the pending compaction of each group that is in one's plan: logs written now belong to the slice that the compaction will
+    make.
     """
     groups: dict[FileGroupId, str] = {}
     for instant in state.timeline.pending():
@@ -47,7 +47,7 @@ def compacting_groups(state: TableState) -> dict[FileGroupId, str]:
 
 
 def check_not_compacting(group: FileGroupId, compacting: dict[FileGroupId, str]) -> None:
-    """Raise `CommitConflictError` for a group that cannot be rewritten because a compaction will rewrite it."""
+    """Raise `CommitConflictError` for a group that a pending compaction will rewrite."""
     instant = compacting.get(group)
     if instant is not None:
         raise CommitConflictError(
