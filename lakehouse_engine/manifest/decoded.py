@@ -1,4 +1,4 @@
-"""Commits that this process has read: of a known table only those are read that it does not know yet."""
+"""Commits that this process has read, so that only unknown ones of a known table are read."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 
 
-# Without slots, so that what is derived can be cached on the instance.
+# No slots, so that derived values can be cached on the instance.
 @dataclass(frozen=True)
 class DecodedCommit:
-    """The metadata of a completed write, and what follows from it."""
+    """Metadata of a completed write, and derived values."""
 
     instant: Instant
     metadata: HoodieCommitMetadata
 
     @cached_property
     def record(self) -> WriteRecord:
-        """What the write left and took away."""
+        """What the write left and removed."""
         return write_record(self.instant.requested_time, self.metadata, shown_at=self.instant.completed_at)
 
     @cached_property
     def names(self) -> frozenset[str] | None:
-        """Names of the files that the write left, None where it does not tell all of them."""
+        """Names of the files that the write left; None if it does not list all of them."""
         return named_files(self.instant.requested_time, self.metadata)
 
 
@@ -38,8 +38,8 @@ class DecodedCommit:
 class DecodedCommits:
     """Commits whose files have at most `limit` bytes together.
 
-    A commit is known by name and version (size, age, tag) of its file, so that one that was damaged, mended or put in the place of another
-    is read. Those of storages in memory, of which two may have one name, are read each time.
+    Keyed by name and version (size, age, tag) of the file, so that a damaged, repaired or replaced one is read again. Commits of storages
+    in memory, which may share a name, are always read.
     """
 
     limit: int
@@ -49,7 +49,7 @@ class DecodedCommits:
         self.kept = BoundedCache(self.limit, lambda found: found[1])
 
     def get(self, active: ActiveTimeline, instant: Instant, file: StoredFile | None) -> DecodedCommit:
-        """The commit in `file`, as it was listed; raises as `ActiveTimeline.commit`."""
+        """The commit in `file`, as listed; raises as `ActiveTimeline.commit`."""
         identity = identity_of(active.storage)
         if file is None or identity is None:
             return DecodedCommit(instant, active.commit(instant))
@@ -58,4 +58,4 @@ class DecodedCommits:
 
 
 DECODED = DecodedCommits(limit=16 * 1024 * 1024)
-"""Of all tables of this process."""
+"""Shared by all tables of this process."""

@@ -1,7 +1,7 @@
 """The active timeline: the only writer of instant files.
 
-An instant moves requested -> inflight -> completed. Each step creates one file that must not be there yet, and removes none; the
-completed file is the commit. An error of that creation is read back before anything is concluded from it.
+An instant moves requested -> inflight -> completed. Each step creates one file that must not exist yet, and removes none; the completed
+file is the commit. If creation fails, the file is read back before anything is concluded.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ _Plan = TypeVar("_Plan")
 
 @dataclass(frozen=True, slots=True)
 class ActiveTimeline:
-    """Reads and writes the state files of a table's instants. Mutations are made under the table's lock."""
+    """Reads and writes the state files of a table's instants. Changes are made under the table's lock."""
 
     storage: Storage
     layout: Layout
 
     def load(self) -> Timeline:
-        """Every instant at its highest state, from one listing; no file is opened and unknown ones are ignored."""
+        """Every instant at its highest state, from one listing; opens no file and ignores unknown ones."""
         return Timeline.of_states(self.files(), by_completion=self.layout.orders_by_completion)
 
     def files(self) -> dict[Instant, StoredFile]:
-        """The file of each state of each instant, from one listing."""
+        """File of each state of each instant, from one listing."""
         return self.files_of(self.listed())
 
     def listed(self) -> list[StoredFile]:
-        """Everything in the folder of the timeline, from one listing."""
+        """Everything in the timeline's folder, from one listing."""
         return self.storage.list(self.layout.timeline_folder)
 
     def files_of(self, listing: Iterable[StoredFile]) -> dict[Instant, StoredFile]:
-        """The file of each state of each instant."""
+        """File of each state of each instant."""
         found = ((self.layout.parse_file_name(entry.name), entry) for entry in listing if not entry.is_directory)
         return {instant: entry for instant, entry in found if instant is not None}
 
     def create_requested(self, instant: Instant, content: bytes = b"") -> Instant:
-        """Claim an instant time. Raises `StoredFileExistsError` when another writer has it: take a new time and try again.
+        """Claim an instant time. Raises `StoredFileExistsError` if another writer has it: try again with a new time.
 
-        What another writer requests at the same moment looks the same, so content is never taken as a proof here.
+        Another writer's request at the same moment has the same content, so content proves nothing here.
         """
         _expect(instant, State.REQUESTED, "requested")
         self.storage.create(self.path(instant), content)
         return instant
 
     def replace_plan(self, instant: Instant, content: bytes, *, running: bool = False) -> None:
-        """Put another plan under a requested instant that nobody carries out at the moment. Raises `IllegalTransitionError` otherwise.
+        """Replace the plan of a requested instant that is not being run. Raises `IllegalTransitionError` otherwise.
 
-        `running`: also where somebody does, who looks at the plan again before the instant is completed.
+        `running`: also while an executor runs it, which checks the plan again before it completes the instant.
         """
         _expect(instant, State.REQUESTED, "planned anew")
         self._expect_file(instant)
@@ -81,10 +81,10 @@ class ActiveTimeline:
         self.storage.overwrite(self.path(instant), content)
 
     def to_inflight(self, instant: Instant, content: bytes = b"") -> Instant:
-        """Move a requested instant on; a savepoint, which has no requested file, starts here.
+        """Move a requested instant to inflight; a savepoint, which has no requested file, starts here.
 
-        Doing it twice with the same content is allowed, for resumed plans. Raises `IllegalTransitionError` when the instant was not
-        requested (any more), is completed, or is inflight with other content.
+        Repeating it with the same content is allowed, for resumed plans. Raises `IllegalTransitionError` if the instant is not requested
+        (any more), is completed, or is inflight with other content.
         """
         _expect(instant, State.REQUESTED, "moved to inflight")
         if instant.action is not Action.SAVEPOINT:
@@ -95,13 +95,13 @@ class ActiveTimeline:
         return inflight
 
     def complete(self, instant: Instant, content: bytes, completed_at: str | None = None) -> Instant:
-        """Publish: on return the instant is completed and durable. `completed_at` is its completion time, None where the table's version
+        """Publish: on return the instant is completed and durable. `completed_at` is its completion time, None if the table's version
         records none (`commit.table_clock.completion_time`).
 
-        Raises `IllegalTransitionError` when the instant is not inflight (another writer rolled it back), or was completed with
-        other content; `LockError` when the table lock was lost before; `StorageError` when the completed file is known not to be there;
-        `LockLostError` when the lock was lost while it was created, and it was removed again; `CommitOutcomeUnknownError` when none of
-        these can be proven. After the last two nothing may be cleaned up.
+        Raises `IllegalTransitionError` if the instant is not inflight (another writer rolled it back), or was completed with other content;
+        `LockError` if the table lock was lost before; `StorageError` if the completed file is known to be absent; `LockLostError` if the
+        lock was lost during the creation, and the file was removed again; `CommitOutcomeUnknownError` if none of these can be proven. After
+        the last two nothing may be cleaned up.
         """
         _expect(instant, State.INFLIGHT, "completed")
         if not content:
@@ -116,7 +116,7 @@ class ActiveTimeline:
         return completed
 
     def copy_to_inflight(self, inflight: Instant, content: bytes) -> None:
-        """Give the inflight file of a completed savepoint, which no reader looks at, the content of the completed one."""
+        """Copy the completed content of a savepoint to its inflight file, which no reader reads."""
         self.storage.overwrite(self.path(inflight), content)
 
     def read(self, instant: Instant) -> bytes:
@@ -127,9 +127,9 @@ class ActiveTimeline:
             raise InstantNotFoundError(f"the timeline has no {instant}", instant=instant, table=self.storage.root) from error
 
     def plan(self, kind: type[_Plan], instant: Instant) -> _Plan:
-        """The plan or outcome in the file of that state; `kind` is one of `model.plans`, or of a savepoint.
+        """Plan or outcome in the file of that state; `kind` is one of `model.plans`, or a savepoint's.
 
-        Raises `InstantNotFoundError`, and `CorruptInstantError` or `MetadataError` naming the file where it does not decode.
+        Raises `InstantNotFoundError`, and `CorruptInstantError` or `MetadataError` with the file if it does not decode.
         """
         data = self.read(instant)
         try:
@@ -138,7 +138,7 @@ class ActiveTimeline:
             raise self._in_file(instant, data, error) from error
 
     def note(self, kind: type[object], instant: Instant) -> str | None:
-        """What was noted with the plan or outcome in the file of that state, None where nothing was. Raises as `plan`."""
+        """Note with the plan or outcome in the file of that state; None without one. Raises as `plan`."""
         data = self.read(instant)
         try:
             return decode_note(kind.__name__, data)
@@ -146,7 +146,7 @@ class ActiveTimeline:
             raise self._in_file(instant, data, error) from error
 
     def commit(self, instant: Instant) -> HoodieCommitMetadata:
-        """The metadata in the file of a commit; raises as `plan`."""
+        """Metadata in the file of a commit; raises as `plan`."""
         data = self.read(instant)
         try:
             return self.layout.decode_commit(data)
@@ -154,14 +154,14 @@ class ActiveTimeline:
             raise self._in_file(instant, data, error) from error
 
     def _in_file(self, instant: Instant, data: bytes, error: FormatError) -> FormatError:
-        """The error about the content of a state file, with what tells where that is."""
+        """Error about a state file's content, with its place."""
         found = {"instant": str(instant), "path": self.path(instant), "bytes": str(len(data)), "table": self.storage.root}
         done = instant.action.is_write and instant.is_completed
         hint = "; `repair` says what leads out" if done else "; `repair` says what becomes of it, and sees to it"
         return type(error)(error.message + hint, **{**error.context, **found})
 
     def delete(self, instant: Instant) -> bool:
-        """Remove the file of that state, durably; False when it was not there. Of a completed instant: it is not published any more."""
+        """Remove the file of that state, durably; False if it did not exist. This un-publishes a completed instant."""
         known = self._named(instant)
         removed = known is not None and self.storage.delete(self.path(known))
         if removed:
@@ -169,21 +169,21 @@ class ActiveTimeline:
         return removed
 
     def delete_all(self, instants: Iterable[Instant]) -> None:
-        """As `delete`, for the files of many instants in the given order; durable when all are done."""
+        """`delete` for the files of many instants in the given order; durable when all are done."""
         there = [known for instant in instants if (known := self._named(instant)) is not None]
         removed = [self.storage.delete(self.path(instant)) for instant in there]
         if any(removed):
             self.storage.sync(self.layout.timeline_folder)
 
     def delete_savepoint(self, instant_time: str) -> None:
-        """Remove the savepoint of that instant. The completed file goes last: until then it is one, after it there is none."""
+        """Remove the savepoint of that instant. The completed file goes last: until then it is a savepoint, after that there is none."""
         self.delete(Instant(instant_time, Action.SAVEPOINT, State.INFLIGHT))
         self.delete(Instant(instant_time, Action.SAVEPOINT, State.COMPLETED))
 
     def delete_pending(self, instant: Instant) -> None:
         """Remove the inflight and then the requested file of an instant that is not (or no longer) completed.
 
-        Raises `IllegalTransitionError` when it was completed meanwhile.
+        Raises `IllegalTransitionError` if it was completed meanwhile.
         """
         self._expect_no_completed(instant)
         family = instant.action.completes_as
@@ -195,8 +195,8 @@ class ActiveTimeline:
                 self.delete(Instant(instant.requested_time, action, State.REQUESTED))
 
     def path(self, instant: Instant) -> str:
-        """The file that puts an instant into its state, relative to the table. Of a completed instant whose completion time is part of the
-        name and not known here, the listing tells. Raises `InstantNotFoundError` where that has none.
+        """The file that puts an instant into its state, relative to the table. If its name contains an unknown completion time, the
+        timeline is listed. Raises `InstantNotFoundError` if there is no such file.
         """
         known = self._named(instant)
         if known is None:
@@ -204,7 +204,7 @@ class ActiveTimeline:
         return f"{self.layout.timeline_folder}/{self.layout.file_name(known)}"
 
     def _named(self, instant: Instant) -> Instant | None:
-        """The instant with all that its file's name says; None for one that is not there."""
+        """The instant with everything that its file's name says; None if it does not exist."""
         if not (self.layout.orders_by_completion and instant.is_completed and instant.completed_at is None):
             return instant
         return next((one for one in self.files() if one == instant), None)
@@ -227,8 +227,9 @@ class ActiveTimeline:
             )
 
     def _prove_lock(self, completed: Instant) -> None:
-        """A process may pause between looking at its lock and creating the file, for longer than a lock file lives: somebody else took the
-        instant back then, or committed what it does not know. Before anybody is told of it, it is not on the timeline any more.
+        """Check the lock after the creation. A process may pause between checking its lock and creating the file for longer than a lock
+        file lives, and another writer may have taken the instant back or committed meanwhile. Then the instant is removed again before
+        anything reports it.
         """
         try:
             if confirm_lock(self.storage):
@@ -250,12 +251,12 @@ class ActiveTimeline:
         ) from cause
 
     def _is_built_upon(self, instant_time: str) -> bool:
-        """Whether a write went on with its files: that has its rows too, and who makes it again would have them twice."""
+        """True if a write continued from its files: it has those rows too, and repeating this write would store them twice."""
         later = self.load().completed().writes().newer_than(instant_time)
         return any(stat.prev_commit == instant_time for write in later for stat in self.commit(write).write_stats())
 
     def find_completed(self, instant: Instant) -> Instant | None:
-        """The completed state of an instant, as it is on the timeline now; None where it is not."""
+        """Completed state of an instant on the current timeline; None if it is not completed."""
         completed = instant.at(State.COMPLETED)
         if self.layout.orders_by_completion:
             return self._named(replace(completed, completed_at=None))
@@ -267,13 +268,13 @@ class ActiveTimeline:
             raise IllegalTransitionError(f"{completed} is on the timeline already", instant=instant, table=self.storage.root)
 
     def _expect_no_other_completion(self, completed: Instant) -> None:
-        """Two completions have two names, so creating the file proves nothing about another."""
+        """Two completions have two names, so creating one file proves nothing about another."""
         other = self.find_completed(completed)
         if other is not None and other.completed_at != completed.completed_at:
             raise IllegalTransitionError(f"{other} is on the timeline already", instant=completed, table=self.storage.root)
 
     def _create_proven(self, instant: Instant, content: bytes) -> None:
-        """Create the file of a state; after an error, look what is there: our content is a success, whatever the error said."""
+        """Create the file of a state. After an error, read it back: our own content means success."""
         path = self.path(instant)
         try:
             self.storage.create(path, content)
@@ -287,7 +288,7 @@ class ActiveTimeline:
             self._make_durable(instant, path)
 
     def _read_back(self, instant: Instant, path: str, error: StorageError) -> bytes:
-        """What is at `path` after a failed creation; raises `error` itself when that is proven to be nothing, now and later."""
+        """What exists at `path` after a failed creation; raises `error` if provably nothing does, now and later."""
         try:
             return self.storage.read(path)
         except StoredFileNotFoundError:
@@ -304,7 +305,7 @@ class ActiveTimeline:
             raise self.unknown(instant) from error
 
     def unknown(self, instant: Instant) -> CommitOutcomeUnknownError:
-        """What to say of a state whose file may be there, or come yet."""
+        """Message for a state whose file may exist, or may still arrive."""
         return CommitOutcomeUnknownError(
             f"whether {instant} was written cannot be proven; nothing is cleaned up. Look at the timeline before writing again; a"
             " write with a write_id can be made again with the same",
