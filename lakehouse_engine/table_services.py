@@ -8,7 +8,15 @@ from typing import Any, NoReturn
 from lakehouse_engine.commit.beside.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import OptionError, SavepointError, UnavailableError
-from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
+from lakehouse_engine.model.services import (
+    ArchiveResult,
+    CleanResult,
+    CompactionResult,
+    RestoreResult,
+    RollbackResult,
+    Savepoint,
+    VersionChange,
+)
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.writers import Writer
 from lakehouse_engine.options import (
@@ -23,12 +31,13 @@ from lakehouse_engine.options import (
 )
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
-from lakehouse_engine.options.unavailable import CLUSTERING, DOWNGRADE, UPGRADE
+from lakehouse_engine.options.unavailable import CLUSTERING
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.services.compact.plan import check_has_logs
+from lakehouse_engine.services.versions import Compacting, change_version
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.timeline.locks.agreement import agree_on_lock
@@ -199,13 +208,36 @@ class TableServices:
         """Raises `UnavailableError`: this version has no clustering."""
         raise UnavailableError(CLUSTERING, table=self._state.config.name)
 
-    def upgrade(self, to: Any = None, **others: Any) -> NoReturn:
-        """Raises `UnavailableError`: tables are of version 6."""
-        raise UnavailableError(UPGRADE, table=self._state.config.name)
+    def upgrade(
+        self, to: int = 9, *, dry_run: bool = False, options: Mapping[str, Any] | None = None
+    ) -> VersionChange:
+        """Bring the table to a later version, 8 or 9. Logs are compacted before; what the table holds, now and as of earlier moments, is
+        the same.
 
-    def downgrade(self, to: Any = None, **others: Any) -> NoReturn:
-        """Raises `UnavailableError`: tables are of version 6."""
-        raise UnavailableError(DOWNGRADE, table=self._state.config.name)
+        Raises `OptionError` for an earlier version, `VersionChangeError` where something would be lost, with nothing changed.
+        """
+        return self._change_version(to, options, upgrade=True, dry_run=dry_run)
+
+    def downgrade(
+        self, to: int = 6, *, dry_run: bool = False, options: Mapping[str, Any] | None = None
+    ) -> VersionChange:
+        """Bring the table to an earlier version, 8 or 6; as `upgrade`. What version 6 cannot say is refused."""
+        return self._change_version(to, options, upgrade=False, dry_run=dry_run)
+
+    def _change_version(
+        self, to: int, options: Mapping[str, Any] | None, *, upgrade: bool, dry_run: bool
+    ) -> VersionChange:
+        given = dict(options or {})
+        effective = self._effective_now(given)
+        runner = local_runner(effective) if dry_run else self._runner(given)
+        return change_version(
+            self._storage,
+            to,
+            upgrade=upgrade,
+            compacting=Compacting(CompactionOptions.read(effective), WriteOptions.read(effective), runner),
+            lock_timeout_ms=self._lock(given, dry_run=dry_run),
+            dry_run=dry_run,
+        )
 
     def clean(
         self, *, retain_commits: int | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None

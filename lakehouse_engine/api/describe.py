@@ -1,4 +1,4 @@
-"""What a table is, in plain values."""
+"""Descriptions of a table in plain values."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _unfinished_restore(state: TableState) -> str | None:
 
 
 def describe_columns(state: TableState, as_of: str | None = None) -> list[dict[str, Any]]:
-    """One entry a column. `role` is what the table uses it for."""
+    """One entry per column. `role` is the table's use of it."""
     return at_one_moment(state, lambda now: _describe_columns(now, as_of))
 
 

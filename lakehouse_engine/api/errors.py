@@ -1,4 +1,4 @@
-"""The engine's errors, and the one that an error of Spark's tells of."""
+"""The engine's errors, including those that Spark wraps."""
 
 from lakehouse_engine.errors import (
     ChangedSinceReadError,

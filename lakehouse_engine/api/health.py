@@ -1,4 +1,4 @@
-"""What a table amounts to, whether it is whole, and what was found wrong with it."""
+"""Size and health of a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Statistics", "findings", "is_unsolved", "last_write", "statistics"]
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Figures of the newest slices. `rows` are counted from file footers; None where there are logs, which only a reading merges."""
+    """Figures of the newest slices. `rows` come from file footers; None if there are logs, which only a read merges."""
 
     rows: int | None
     bytes: int
@@ -42,7 +42,7 @@ def statistics(table: TableServices) -> Statistics:
 
 
 def last_write(table: TableServices) -> datetime | None:
-    """When the newest completed write happened, in UTC; None for a table without one."""
+    """Time of the newest completed write, in UTC; None without one."""
     newest = table.timeline.completed().writes().last()
     return _moment(newest.requested_time, table.config.timeline_timezone) if newest else None
 
@@ -54,7 +54,7 @@ def _moment(instant_time: str, zone: str) -> datetime:
 
 
 def findings(table: TableServices, *, quick: bool = False) -> tuple[str | None, list[str]]:
-    """The newest completed write, and what is wrong with the table, with the ways out last: nothing, if it is whole.
+    """Newest completed write, and findings about the table with remedies last; no findings if it is whole.
 
     `quick` reads no data file.
     """
@@ -64,5 +64,5 @@ def findings(table: TableServices, *, quick: bool = False) -> tuple[str | None, 
 
 
 def is_unsolved(disorder: str) -> bool:
-    """Whether a repair may leave it, for a person to act on."""
+    """True if a repair may leave it for a person to act on."""
     return disorder in map(str, UNSOLVED)

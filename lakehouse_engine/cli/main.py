@@ -17,7 +17,7 @@ from lakehouse_engine.errors import LakehouseError
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """Where a command is, and the line that says what it does."""
+    """Module of a command, and its one-line description."""
 
     module: str
     attribute: str
@@ -43,14 +43,14 @@ COMMANDS = {
     "verify": _Home("health", "verify", "Check that the table is whole."),
     "repair": _Home("health", "repair", "Take back dead writes, finish what was cut off, see to damaged metadata."),
     "abort-uploads": _Home("warehouse", "abort_uploads", "Remove what killed writers had sent of files to S3."),
-    "upgrade": _Home("unavailable", "upgrade", "Not available in this version."),
-    "downgrade": _Home("unavailable", "downgrade", "Not available in this version."),
+    "upgrade": _Home("versions", "upgrade", "Bring a table to a later table version."),
+    "downgrade": _Home("versions", "downgrade", "Bring a table to an earlier table version."),
 }
-"""Each is imported when it is called: a command starts as fast as it can alone."""
+"""Commands are imported when called, so that each starts as fast as it can alone."""
 
 
 class LakehouseGroup(click.Group):
-    """Finds commands in their modules, and ends every expected error in one line and its exit code."""
+    """Finds commands in their modules, and turns every expected error into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -84,7 +84,7 @@ class LakehouseGroup(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 @click.pass_context
 def cli(context: click.Context, warehouse: str, as_json: bool) -> None:
-    """Look into Apache Hudi tables, and look after them. TABLE is schema.table of the warehouse, or a table's directory.
+    """Inspect and maintain Apache Hudi tables. TABLE is schema.table of the warehouse, or a table's directory.
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (nothing was changed).
     """

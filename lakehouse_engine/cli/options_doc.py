@@ -1,4 +1,4 @@
-"""`docs/options.md`, from the options themselves: `python -m lakehouse_engine.cli.options_doc > docs/options.md`."""
+"""Generates `docs/options.md` from the options: `python -m lakehouse_engine.cli.options_doc > docs/options.md`."""
 
 from __future__ import annotations
 

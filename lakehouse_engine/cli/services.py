@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape."""
+"""Maintenance commands."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compact(settings: Settings, table: str, op: str, instant: str | None, log: b
 @dry_run_option
 @with_settings
 def clean(settings: Settings, table: str, **arguments: Any) -> None:
-    """Delete files that no query within the retention reads. Files of savepoints stay."""
+    """Delete files that no query within the retention reads. Savepoints keep their files."""
     services = open_services(settings, table)
     with working(f"cleaning {table}"):
         result = services.clean(**arguments)

@@ -7,7 +7,7 @@ from typing import NoReturn
 import click
 
 from lakehouse_engine.errors import UnavailableError
-from lakehouse_engine.options.unavailable import CLUSTERING, DOWNGRADE, UPGRADE
+from lakehouse_engine.options.unavailable import CLUSTERING
 
 
 def _command(name: str, why: str) -> click.Command:
@@ -20,5 +20,3 @@ def _command(name: str, why: str) -> click.Command:
 
 
 cluster = _command("cluster", CLUSTERING)
-upgrade = _command("upgrade", UPGRADE)
-downgrade = _command("downgrade", DOWNGRADE)

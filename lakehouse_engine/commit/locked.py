@@ -26,6 +26,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
+from lakehouse_engine.timeline.other_layout import OtherLayout
 from lakehouse_engine.timeline.presence import told_if_gone
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.table_state import TableState, check_completed_files
@@ -106,6 +107,9 @@ def check_nobody_committed(state: TableState) -> None:
 
 
 def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
+    if state.may_be_moving:
+        OtherLayout(state.storage, state.config, state.layout).remove()
+        state = state.refresh()
     for restore in state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE):
         state = resume_restore(state, restore)
     state = put_back_savepoints(state)

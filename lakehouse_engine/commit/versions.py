@@ -47,7 +47,7 @@ class GroupVersions:
 def partition_versions(partition_path: str, files: Iterable[StoredFile], timeline: Timeline) -> list[GroupVersions]:
     """The groups of one listing, sorted by file id. Names outside of Hudi's grammar are passed over.
 
-    In versions 8 and 9 a committed log is of the slice that `view.slicing.slice_of` says, another one a version of its own.
+    A committed log that is named by its writer is of the slice that `view.slicing.slice_of` says, another one a version of its own.
     """
     groups: dict[str, dict[str, list[StoredFile]]] = {}
     logs: dict[str, list[tuple[LogFile, StoredFile]]] = {}
@@ -60,7 +60,7 @@ def partition_versions(partition_path: str, files: Iterable[StoredFile], timelin
                 begun.setdefault(base.file_id, set()).add(base.instant_time)
         elif is_log_file_name(file.name):
             log = parse_log_file(partition_path, file.name)
-            if timeline.order.goes_by_completion and not log.is_cdc and timeline.is_committed(log.base_instant):
+            if timeline.order.names_writer(log.base_instant) and not log.is_cdc and timeline.is_committed(log.base_instant):
                 logs.setdefault(log.file_id, []).append((log, file))
             else:
                 groups.setdefault(log.file_id, {}).setdefault(log.base_instant, []).append(file)

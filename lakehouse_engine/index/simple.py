@@ -1,7 +1,7 @@
-"""SIMPLE and BLOOM indexes: compare the keys of a batch with the keys stored in the files where they can be.
+"""SIMPLE and BLOOM indexes: compare a batch's keys with the stored keys of candidate files.
 
-Files, and row groups of them, are ruled out by the key range in their Parquet statistics (what this process knows of those, without a
-task); the BLOOM kinds ask the footer's filter too. What is left has its key column read, and only that (`lookup`).
+Files and row groups are excluded by the key range in their Parquet statistics (known ones without a task); the BLOOM kinds also ask the
+footer's filter. Only the key column of the rest is read (`lookup`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lakehouse_engine.storage.base import Storage
 
 @dataclass(frozen=True, slots=True)
 class MetaColumnKeys:
-    """Record keys as the meta column has them."""
+    """Record keys from the meta column."""
 
     @property
     def meta_columns(self) -> Sequence[str]:
@@ -44,7 +44,7 @@ class MetaColumnKeys:
 
 @dataclass(frozen=True, slots=True)
 class RowNumbers:
-    """`_hoodie_commit_seqno` in the place of keys: finds single rows, also where several have one key."""
+    """`_hoodie_commit_seqno` used as key: finds single rows even if several share a key."""
 
     @property
     def meta_columns(self) -> Sequence[str]:
@@ -75,7 +75,7 @@ class GeneratedKeys:
 
     @property
     def bounded(self) -> bool:
-        return False  # such files have the meta columns, empty
+        return False  # such files have empty meta columns
 
     def keys(self, table: pa.Table) -> pa.ChunkedArray:
         return pa.chunked_array([self.generator.record_keys(table)])
@@ -100,14 +100,14 @@ class KeyColumnIndex:
             for bases in weighed_out(chosen, [base.size for base in chosen], looking)
         ]
         looked = [found for files in looking.run(tag_files, tasks, name="tag") for found in files]
-        looked.sort(key=lambda found: found.base.path)  # who looked for it says nothing
+        looked.sort(key=lambda found: found.base.path)  # in whatever order they were looked up
         learn_keys(storage, ((found.base, found.bounds) for found in looked))
         return [found for found in looked if len(found.positions)]
 
     def _places(
         self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys
     ) -> Iterator[tuple[list[BaseFile], pa.Array, Rows | None]]:
-        """Files, the keys that may be in them, and the numbers of those (None: all of the batch)."""
+        """Files, the keys that they may hold, and the numbers of those (None: all of the batch)."""
         if not len(batch.keys):
             return
         if self.is_global:

@@ -16,6 +16,8 @@ from lakehouse_engine.model.table_version import TableVersion
 
 MODE_KEY = "hoodie.record.merge.mode"
 STRATEGY_KEY = "hoodie.record.merge.strategy.id"
+OLD_STRATEGY_KEY = "hoodie.compaction.record.merger.strategy"
+"""The name of the same in Hudi 0.x."""
 PAYLOAD_KEY = "hoodie.compaction.payload.class"
 LEGACY_PAYLOAD_KEY = "hoodie.table.legacy.payload.class"
 PARTIAL_KEY = "hoodie.table.partial.update.mode"
@@ -109,7 +111,7 @@ def merging_of(config: TableConfig) -> Merging:
     strategy and the payload class do not mean the same, and `PropertiesError` for words that Hudi does not have.
     """
     properties = config.properties
-    payload = properties.get(PAYLOAD_KEY) or properties.get(LEGACY_PAYLOAD_KEY) or None
+    payload = properties.get(PAYLOAD_KEY) or _legacy_payload(properties)
     strategy = properties.get(STRATEGY_KEY) or None
     if strategy is not None and strategy not in STRATEGIES:
         raise UnsupportedTableError(
@@ -121,6 +123,14 @@ def merging_of(config: TableConfig) -> Merging:
     partial = _partial(config)
     payload = payload or _payload_meant(config, mode, partial)
     return Merging(mode, payload, partial, config.prefixed(MERGE_PREFIX))
+
+
+def _legacy_payload(properties: Mapping[str, str]) -> str | None:
+    """The class that the table had before version 9. Beside a mode one of the plain classes says nothing: where Hudi upgrades a table of
+    version 6 in one go, it chooses the mode by its rules and stores the class that was there.
+    """
+    payload = properties.get(LEGACY_PAYLOAD_KEY) or None
+    return None if payload in _PLAIN_PAYLOADS.values() and properties.get(MODE_KEY) else payload
 
 
 def _mode(config: TableConfig, payload: str | None, strategy: str | None) -> MergeMode:
@@ -169,6 +179,17 @@ def _payload_meant(config: TableConfig, mode: MergeMode, partial: PartialUpdates
             table=config.name,
         )
     return found[0]
+
+
+def plain_payload(mode: MergeMode) -> str:
+    """The class that stands for a mode; raises `KeyError` for the mode CUSTOM."""
+    return _PLAIN_PAYLOADS[mode]
+
+
+def retired_as(payload_class: str) -> MergeMode | None:
+    """The mode that stands for a payload class (with its package) in version 9; None for one that still decides by itself."""
+    retired = _IN_VERSION_9.get(payload_class)
+    return None if retired is None else retired.mode
 
 
 def usual_mode(ordering_fields: Sequence[str]) -> MergeMode:

@@ -27,11 +27,14 @@ class Order:
 
     _moments: Mapping[str, str] | None = field(default=None, compare=False)
     _archived: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
+    _logs_by_writer: str = field(default="", compare=False)
 
     @classmethod
-    def by_request(cls) -> Order:
-        """The order of version 6: an instant shows at the time at which it was requested."""
-        return cls()
+    def by_request(cls, logs_by_writer: str = "") -> Order:
+        """The order of version 6: an instant shows at the time at which it was requested. Where the table came from a later version, logs
+        of instants up to `logs_by_writer` are named by their writers.
+        """
+        return cls(_logs_by_writer=logs_by_writer)
 
     @classmethod
     def by_completion(cls, moments: Mapping[str, str], archived: Callable[[], Mapping[str, str]] = dict) -> Order:
@@ -45,6 +48,10 @@ class Order:
     @property
     def goes_by_completion(self) -> bool:
         return self._moments is not None
+
+    def names_writer(self, instant_time: str) -> bool:
+        """Whether that time in the name of a log is its writer's; else it is that of the slice."""
+        return self._moments is not None or instant_time <= self._logs_by_writer
 
     def moment(self, instant_time: str) -> str:
         """The moment at which an instant shows."""

@@ -40,6 +40,23 @@ class CompactionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VersionChange:
+    """A change of the table's version. `steps` were done, in that order; `notes` say what is different for the table's users.
+
+    `instants` and `archived` count those of the timeline that was written anew, `compacted` are the compactions that ran before.
+    """
+
+    from_version: int
+    to_version: int
+    steps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    instants: int = 0
+    archived: int = 0
+    compacted: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
     """`instant` of the rollback, `rolled_back` the instant that is gone."""
 

@@ -21,6 +21,8 @@ ROWS_KEEP_PARTITIONS_KEY = "lakehouse.rows.keep.partitions"
 have been one: paths do not tell what columns hold any more."""
 
 
+WRITERS_NAME_LOGS_KEY = "lakehouse.logs.named.by.writers"
+"""Set where a table came to version 6 from a later one: the newest instant then. Logs of instants up to it are named by their writers."""
 MATERIALIZED_KEY = "lakehouse.materialized.query"
 """The query that a materialized view holds the rows of."""
 DELETES_KEY = "lakehouse.deletes"
@@ -125,6 +127,11 @@ class TableConfig:
     def rows_keep_partitions(self) -> bool:
         """Whether a write of this engine may have left records in the partition they were in, though their columns say another."""
         return self._flag(ROWS_KEEP_PARTITIONS_KEY, False)
+
+    @property
+    def logs_by_writer(self) -> str:
+        """The newest instant whose logs are named by their writers though the table has version 6; "" where there is none."""
+        return self.properties.get(WRITERS_NAME_LOGS_KEY, "")
 
     @property
     def populates_meta_fields(self) -> bool:

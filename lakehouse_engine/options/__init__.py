@@ -1,7 +1,7 @@
-"""Every option: its key, type, default, older names and one line of meaning.
+"""All options: key, type, default, older names and one line of meaning.
 
-An option's key is Hudi's where Hudi has one; the engine's own start with `lakehouse.`. Groups are frozen dataclasses read once
-at the edge (`WriteOptions.read(raw)`); actions get groups, never a dict.
+A key is Hudi's if Hudi has one; the engine's own start with `lakehouse.`. Groups are frozen dataclasses, read once at the edge
+(`WriteOptions.read(raw)`); actions get groups, never a dict.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ __all__ = [
 ]
 
 STORED_PREFIX = "lakehouse.default."
-"""Before an option that a table keeps as the default of its writes. Under its own name Hudi would find it in `hoodie.properties` and
-refuse every job that sets it differently ("Config conflict")."""
+"""Prefix of options that a table stores as defaults of its writes. Under their own names Hudi would find them in `hoodie.properties` and
+refuse every job that sets them differently ("Config conflict").
+"""
 
 
 def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
@@ -88,11 +89,11 @@ def _registry() -> dict[str, Option[Any]]:
 
 
 OPTIONS: dict[str, Option[Any]] = _registry()
-"""Every key and older name that the engine acts on."""
+"""Every key and older name that has an effect here."""
 
 
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of several places, each stronger than those before it, under whichever of its names an option is given."""
+    """Options from several places; later ones win, whichever of its names an option has."""
     found: dict[str, Any] = {}
     for layer in layers:
         keys = {name: OPTIONS[name].key if name in OPTIONS else name for name in layer}
@@ -106,7 +107,6 @@ TUNING_PREFIXES = (
     "hoodie.insert.shuffle.",
     "hoodie.bulkinsert.shuffle.",
     "hoodie.delete.shuffle.",
-    "hoodie.bulkinsert.sort.mode",
     "hoodie.bloom.index.parallelism",
     "hoodie.simple.index.parallelism",
     "hoodie.finalize.write.parallelism",
@@ -114,7 +114,7 @@ TUNING_PREFIXES = (
     "hoodie.embed.timeline.",
     "hoodie.metrics.",
     "hoodie.memory.",
-    # Of providers that wait by themselves, which the file lock does not.
+    # Of lock providers that wait by themselves, unlike the file lock.
     "hoodie.write.lock.num_retries",
     "hoodie.write.lock.wait_time_ms_between_retry",
     "hoodie.write.lock.max_wait_time_ms_between_retry",
@@ -125,7 +125,7 @@ TUNING_PREFIXES = (
     "hoodie.parquet.compression.ratio",
     "hoodie.parquet.dictionary.enabled",
 )
-"""Keys that only tune Hudi's own machinery: accepted, without effect here, and reported once by whoever passes them."""
+"""Keys that only tune Hudi's own machinery: accepted, without effect here, and reported once by the caller."""
 
 
 TABLE_KEYS = {
@@ -138,7 +138,7 @@ TABLE_KEYS = {
     "hoodie.datasource.write.table.type": "table_type",
     "hoodie.table.type": "table_type",
 }
-"""Keys of Hudi for what a table is made with, and the argument of `create_table` that each means."""
+"""Hudi's keys for table creation, and the argument of `create_table` that each means."""
 _SAID_AS = {
     "record_key": "primaryKey in SQL, unique_key in dbt",
     "ordering_fields": "preCombineField in SQL",
@@ -148,10 +148,10 @@ _SAID_AS = {
 
 
 def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[str]:
-    """Refuse unknown keys, and values that do not parse; return keys that are Hudi's own tuning and have no effect here.
+    """Refuse unknown keys and invalid values; returns keys of Hudi's own tuning, which have no effect here.
 
-    Keys that turn off what this version has not are accepted. Raises `UnavailableError` for one that asks for it, `OptionError` for a
-    value, whether or not the key is needed now, and `UnknownOptionError` naming the nearest known key.
+    Accepts keys that turn off what this version lacks. Raises `UnavailableError` for a key that asks for it, `OptionError` for a value,
+    needed or not, and `UnknownOptionError` with the nearest known key.
     """
     ignored = []
     for key in raw:

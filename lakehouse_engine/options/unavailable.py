@@ -1,4 +1,4 @@
-"""What Hudi has and this version has not, by the names that its users type: each is refused with these words, and never passed over."""
+"""Hudi features that this version lacks, by the names that users type: refused with a reason, never ignored."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ CLUSTERING = (
     "clustering is not available in this version: small files are filled by later writes (hoodie.parquet.small.file.limit), and writing a"
     " table anew (insert_overwrite_table, a dbt run with --full-refresh) makes its files anew"
 )
-UPGRADE = (
-    "a table's version cannot be changed in this version: a new table can be made in another one (hoodie.write.table.version, in dbt the"
-    " config table_version), and Hudi 1.1 and later can upgrade a copy"
-)
-DOWNGRADE = (
-    "a table's version cannot be changed in this version: a new table can be made in another one (hoodie.write.table.version, in dbt the"
-    " config table_version), and Hudi 1.1 and later can downgrade a copy"
+AUTO_UPGRADE = (
+    "a write does not change a table's version, as older readers would not open the table any more; `upgrade` does (docs/table-versions.md)"
 )
 RECORD_INDEX = "the record-level index is not available in this version; use SIMPLE, BLOOM, their GLOBAL_ forms or BUCKET"
 INDEXES = (
@@ -29,7 +24,7 @@ CHANGE_DATA = "change data capture is not available in this version; an incremen
 
 _FALSE = ("false",)
 _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("hoodie.write.auto.upgrade", _FALSE, UPGRADE),
+    ("hoodie.write.auto.upgrade", _FALSE, AUTO_UPGRADE),
     ("hoodie.metadata.enable", _FALSE, METADATA_TABLE),
     ("hoodie.metadata.record.index.enable", _FALSE, RECORD_INDEX),
     ("hoodie.metadata.global.record.level.index.enable", _FALSE, RECORD_INDEX),
@@ -39,18 +34,18 @@ _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("hoodie.clustering.async.enabled", _FALSE, CLUSTERING),
     ("hoodie.table.cdc.enabled", _FALSE, CHANGE_DATA),
 )
-"""A key of Hudi's, the values in lower case that ask for what is done anyway, and why others are refused."""
+"""A key of Hudi's, the lower-case values that ask for the existing behaviour, and why others are refused."""
 _FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.clustering.", CLUSTERING), ("hoodie.table.cdc.", CHANGE_DATA))
-"""All that begins so is about something that is not there."""
+"""Prefixes of keys about missing features."""
 KEYS = {name: (values[0], why) for name, values, why in _KEYS}
-"""For documentation: each key, the value that is accepted, and why others are refused."""
+"""For documentation: each key, the accepted value, and why others are refused."""
 RECORD_INDEXES = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "RECORD_LEVEL")
-"""Hudi's names of the index, and dbt's, as values of `hoodie.index.type`."""
+"""Names of the index in Hudi and dbt, as values of `hoodie.index.type`."""
 
 
 def asks_for_nothing(key: str, value: Any) -> bool:
-    """Whether a key of Hudi's turns off what is not there, or asks for the one thing that there is. Raises `UnavailableError` where it
-    asks for what this version has not; False for a key that is about nothing of the kind.
+    """True if a key turns off a missing feature, or asks for the only available behaviour. Raises `UnavailableError` if it asks for a
+    missing one; False for other keys.
     """
     known = {name: (values, why) for name, values, why in _KEYS}
     if key in known:
@@ -65,5 +60,5 @@ def asks_for_nothing(key: str, value: Any) -> bool:
 
 
 def stored_keys(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties without those that ask for nothing: in `hoodie.properties` they would speak to other writers."""
+    """The properties without keys that ask for nothing: in `hoodie.properties` other writers would read them."""
     return {key: value for key, value in properties.items() if not asks_for_nothing(key, value)}

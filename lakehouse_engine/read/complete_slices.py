@@ -312,8 +312,10 @@ def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> Ch
 
 
 def _partly_logged(state: TableState, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-    """Groups of which slices without a base file have logs of rows with some of the columns; no writer makes such in version 6."""
-    if state.config.version is TableVersion.SIX:
+    """Groups of which slices without a base file have logs of rows with some of the columns; no writer makes such in version 6, but
+    a table may have come there with them.
+    """
+    if state.config.version is TableVersion.SIX and not state.config.logs_by_writer:
         return frozenset()
     logs = [(piece.group, log) for piece in slices if piece.base_file is None for log in piece.log_files]
     runner = LocalRunner(os.cpu_count() or 1)

@@ -15,6 +15,7 @@ from lakehouse_engine.format.timeline.archived_record import archived_entry
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.format.v8.history import (
     VERSION_FILE,
+    HistoryEntry,
     HistoryFile,
     current_manifest,
     manifest_name,
@@ -289,6 +290,16 @@ class LsmHistory:
     def read(self, file: HistoryFile) -> bytes:
         """The content of a file of the history. Raises `StoredFileNotFoundError`."""
         return self.storage.read(f"{self.path}/{file.name}")
+
+    def stored(self) -> Iterator[HistoryEntry]:
+        """Every archived instant once, with what is stored of it, newest file first; raises as `entries`."""
+        seen: set[Instant] = set()
+        for file, data in self._contents():
+            with self._naming(file.name):
+                for found in read_history(data, file):
+                    if found.instant not in seen:
+                        seen.add(found.instant)
+                        yield found
 
     def _entries(self, names: AbstractSet[str] | None, sought: bytes) -> Iterator[ArchivedEntry]:
         seen: set[Instant] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from lakehouse_engine.errors import FormatError, StoredFileExistsError
+from lakehouse_engine.errors import FileNameError, FormatError, StoredFileExistsError
 from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
@@ -31,7 +31,7 @@ class KeptCommits:
 
     def find(self, instant_time: str) -> Instant | None:
         """The completed instant of that time, None where it is not kept."""
-        return next((instant for instant in self._states() if instant.requested_time == instant_time and instant.is_completed), None)
+        return next((instant for instant in self.states() if instant.requested_time == instant_time and instant.is_completed), None)
 
     def metadata(self, instant_time: str) -> HoodieCommitMetadata | None:
         """What the commit of that time says, None where it is not kept; raises `CorruptInstantError`, `MetadataError` naming the file."""
@@ -53,7 +53,7 @@ class KeptCommits:
         """
         if self.find(instant_time) is None:
             return False
-        for instant in sorted(self._states(), key=lambda found: found.state.rank, reverse=True):
+        for instant in sorted(self.states(), key=lambda found: found.state.rank, reverse=True):
             if instant.requested_time == instant_time:
                 name = self.layout.file_name(instant)
                 self._create(f"{self.layout.timeline_folder}/{name}", self.storage.read(f"{self.folder}/{name}"))
@@ -61,13 +61,20 @@ class KeptCommits:
 
     def forget_all_but(self, savepointed: Container[str]) -> None:
         """Remove what no savepoint needs any more."""
-        for instant in self._states():
+        for instant in self.states():
             if instant.requested_time not in savepointed:
                 self.storage.delete(f"{self.folder}/{self.layout.file_name(instant)}")
 
-    def _states(self) -> list[Instant]:
-        found = (self.layout.parse_file_name(entry.name) for entry in self.storage.list(self.folder) if not entry.is_directory)
+    def states(self) -> list[Instant]:
+        """Every state that is kept. While the table's version changes, there are completed ones of the other version, too."""
+        found = (self._parsed(entry.name) for entry in self.storage.list(self.folder) if not entry.is_directory)
         return [instant for instant in found if instant is not None]
+
+    def _parsed(self, name: str) -> Instant | None:
+        try:
+            return self.layout.parse_file_name(name)
+        except FileNameError:
+            return None
 
     def _create(self, path: str, content: bytes) -> None:
         try:

@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 _MOST_BYTES = 1000 * 1024 * 1024
 """Of files that are merged (Hudi `TIMELINE_COMPACTION_TARGET_FILE_MAX_BYTES`)."""
 _KEPT_MANIFESTS = 3
+_MERGED_LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,20 @@ class LsmWriter:
         path = self._store(file, data)
         self._publish((*current, file), counted)
         return path
+
+    def start(self, entries: Sequence[HistoryEntry], number: int) -> None:
+        """Make the history of a table that has none, of completed instants in order of requested times, with the manifest of that number.
+
+        Its file is one of merged ones: no archiving wrote it (`LsmHistory.newest_file`).
+        """
+        files = []
+        if entries:
+            file, data = render_history(entries, _MERGED_LEVEL)
+            self._store(file, data)
+            files.append(file)
+        storage, folder = self.history.storage, self.history.path
+        storage.create(f"{folder}/{manifest_name(number)}", render_manifest(files))
+        storage.create(f"{folder}/{VERSION_FILE}", render_version(number))
 
     def merge(self, batch: int, counted: int = 0) -> list[str]:
         """Merge the files of each level that has `batch` of them; the paths of the merged files."""

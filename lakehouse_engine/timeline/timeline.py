@@ -29,10 +29,15 @@ class Timeline:
 
     @classmethod
     def of_states(
-        cls, states: Iterable[Instant], *, by_completion: bool = False, archived: Callable[[], Mapping[str, str]] = dict
+        cls,
+        states: Iterable[Instant],
+        *,
+        by_completion: bool = False,
+        archived: Callable[[], Mapping[str, str]] = dict,
+        logs_by_writer: str = "",
     ) -> Timeline:
         """Group state files (each given as an instant, in any order) to the highest state of each. `archived` as `Order.by_completion`
-        takes it.
+        takes it, `logs_by_writer` as `Order.by_request`.
         """
         highest: dict[tuple[str, Action], Instant] = {}
         given = tuple(states)
@@ -41,7 +46,7 @@ class Timeline:
             known = highest.get(key)
             if known is None or instant.state.rank > known.state.rank:
                 highest[key] = instant
-        order = Order.by_completion(_moments(given), archived) if by_completion else Order.by_request()
+        order = Order.by_completion(_moments(given), archived) if by_completion else Order.by_request(logs_by_writer)
         return cls(tuple(sorted(highest.values(), key=lambda one: (order.moment(one.requested_time), _order(one)))), order=order)
 
     def as_restored(self, target: str) -> Timeline:

@@ -1,6 +1,6 @@
-"""Earlier moments of the table: what a read as of each write of the active timeline would miss.
+"""Earlier states of the table: files that a read as of a write of the active timeline would miss.
 
-Files of archived writes that only earlier moments need are in no commit of the active timeline, and are not live any more.
+Files of archived writes that only earlier states need are neither in an active commit nor live.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ _MENDED = (CorruptFileError, CorruptLogError, InstantCleanedError)
 def at_one_moment(state: TableState, ask: Callable[[TableState], Answer]) -> Answer:
     """The answer of `ask` to `state`, or to the table as it is later.
 
-    Between a listing and the reading of what it named, archiving moves instants away, and restores and cleans remove what they take
-    back: then the table is looked at anew, and so it is where a listing was kept that an earlier state made. Raises what `ask` raises where
-    the table did not change meanwhile, for then the file is lost, and `TableNotFoundError` where the table is gone.
+    Between a listing and the reading of what it named, archiving and a change of the version move instants away, and restores and cleans
+    remove what they take back: then the table is looked at anew, and so it is where a listing was kept that an earlier state made. Raises
+    what `ask` raises where the table did not change meanwhile, for then the file is lost, and `TableNotFoundError` where the table is gone.
     """
     with told_if_gone(state.storage):
         return _asked(state, ask)
@@ -43,7 +43,7 @@ def _asked(state: TableState, ask: Callable[[TableState], Answer]) -> Answer:
             if isinstance(error, _MENDED) and not state.view.rests_on_kept:
                 raise
             newer = state.refresh()
-            if newer.timeline == state.timeline and not state.view.rests_on_kept:
+            if (newer.timeline, newer.layout) == (state.timeline, state.layout) and not state.view.rests_on_kept:
                 raise
         state = newer
     return ask(state)

@@ -69,9 +69,11 @@ def is_of_later_write(state: TableState, time: str, name: str) -> bool:
     Hudi lists every log of a slice that is there when the savepoint is made. In versions 8 and 9 a log is of one write, so those of later
     writes are not read as of the savepoint, and a restore to it deletes them. In version 6 one log has blocks of many writes.
     """
-    if not is_log_file_name(name) or not state.order.goes_by_completion:
+    if not is_log_file_name(name):
         return False
     writer = parse_log_file("", name).base_instant
+    if not state.order.names_writer(writer):
+        return False
     return not state.timeline.is_committed(writer) or state.order.is_after(writer, time)
 
 

@@ -74,9 +74,10 @@ def slice_of(log: LogFile, begun: Iterable[str], order: Order) -> str:
     older logs began.
 
     In version 6 it is in the log's name. In 8 and 9 the name has the delta commit that wrote the log: it is of the newest slice that was
-    begun before that commit was completed, or begins one (Hudi `HoodieFileGroup.getBaseInstantTime`).
+    begun before that commit was completed, or begins one (Hudi `HoodieFileGroup.getBaseInstantTime`). A log that was named in version 6
+    has the instant of its slice, and so is of that in a later version too.
     """
-    if not order.goes_by_completion:
+    if not order.names_writer(log.base_instant):
         return log.base_instant
     shown = order.moment(log.base_instant)
     return latest(base for base in begun if not is_later(base, shown)) or log.base_instant

@@ -9,10 +9,8 @@ from functools import cache, partial
 from lakehouse_engine.errors import (
     CorruptInstantError,
     InstantNotFoundError,
-    UnsupportedTableVersionError,
 )
-from lakehouse_engine.format.timeline.layout import Layout, layout_of
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.timeline.layout import Layout
 from lakehouse_engine.manifest.archived_files import ArchivedFiles
 from lakehouse_engine.manifest.commits import Archived, Commits
 from lakehouse_engine.manifest.from_commits import FromCommits
@@ -25,9 +23,7 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.history import History, archived_moments, history_of
-from lakehouse_engine.timeline.presence import check_there
 from lakehouse_engine.timeline.restores import pending_restore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.file_system_view import FileSystemView, has_data
@@ -35,6 +31,7 @@ from lakehouse_engine.view.listings.flat_listing import lister_of
 from lakehouse_engine.view.listings.kept import KeptAt, KeptPartitions
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.news import Moment
+from lakehouse_engine.view.opening import look_at
 from lakehouse_engine.view.planned import planned_slices
 
 Manifests = Callable[[FromCommits], Manifest]
@@ -64,6 +61,8 @@ class TableState:
     _manifests: Manifests = field(default=from_commits, repr=False, compare=False)
     _folders: frozenset[str] | None = field(default=None, repr=False, compare=False)
     """Names of the directories that were beside the timeline when it was listed; None where that says nothing."""
+    may_be_moving: bool = field(default=False, repr=False, compare=False)
+    """Whether a change of the table's version may be at work, or have been cut off."""
 
     @classmethod
     def load(cls, storage: Storage, manifest: Manifests = from_commits) -> TableState:
@@ -178,16 +177,13 @@ class TableState:
 
     @classmethod
     def _load(cls, storage: Storage, known: Commits | None, store: KeptPartitions, manifests: Manifests) -> TableState:
-        config = ConfigStore(storage).read()
-        layout = _supported_layout(config, storage)
-        active = ActiveTimeline(storage, layout)
-        listing = active.listed()
-        # Of a table that is being dropped a listing may show a part: that would pass for a table with fewer rows.
-        check_there(storage, listing)
+        look = look_at(storage)
+        config, active, listing = look.config, look.active, look.listing
+        layout = active.layout
         files, folders = active.files_of(listing), frozenset(entry.name for entry in listing if entry.is_directory)
-        _refuse_half_upgraded(storage, config, layout, files)
         moments = archived_moments(storage, layout, config)
-        timeline = Timeline.of_states(files, by_completion=layout.orders_by_completion, archived=moments)
+        by_completion, by_writer = layout.orders_by_completion, config.logs_by_writer
+        timeline = Timeline.of_states(files, by_completion=by_completion, archived=moments, logs_by_writer=by_writer)
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
@@ -208,29 +204,7 @@ class TableState:
         view = FileSystemView(
             lister, timeline, lambda: manifest.replaced_at, manifest.written_partitions, manifest.has, kept, planned
         )
-        return cls(storage, config, layout, timeline, view, manifest, told, store, manifests, shown)
-
-
-def _refuse_half_upgraded(storage: Storage, config: TableConfig, layout: Layout, files: Mapping[Instant, StoredFile]) -> None:
-    """Raise `UnsupportedTableVersionError` where the properties are of version 8 or 9 and the instants of version 6: no row would show."""
-    if not layout.orders_by_completion or files:
-        return
-    older = ActiveTimeline(storage, LayoutV1()).load().completed().last()
-    if older is not None:
-        raise UnsupportedTableVersionError(
-            f"hoodie.table.version is {int(config.version)}, and {older} is where version 6 has its instants: an upgrade was not finished,"
-            " or the properties are not this table's; let Hudi finish it (CALL upgrade_table), or put hoodie.properties back from a backup"
-            " (.hoodie/.aux/hoodie.properties is as this engine wrote it last)",
-            table=config.name,
-            path=storage.root,
-        )
-
-
-def _supported_layout(config: TableConfig, storage: Storage) -> Layout:
-    try:
-        return layout_of(config)
-    except UnsupportedTableVersionError as error:
-        raise UnsupportedTableVersionError(error.message, **{**error.context, "table": config.name, "path": storage.root}) from error
+        return cls(storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving)
 
 
 def check_completed_files(state: TableState) -> None:

@@ -33,8 +33,6 @@ def made(tmp_path: Path, **properties: Any) -> HoodieTable:
     [
         (("cluster", {"order_by": ["id"], "layout": "z_order"}), "clustering is not available in this version"),
         (("cluster", {"dry_run": True}), "clustering is not available in this version"),
-        (("upgrade", {"to": 9}), "cannot be changed in this version"),
-        (("downgrade", {"to": 6}), "cannot be changed in this version"),
     ],
 )
 def test_the_methods_of_a_table_say_so(tmp_path: Path, asked: tuple[str, dict[str, Any]], says: str) -> None:
@@ -50,8 +48,6 @@ def test_the_methods_of_a_table_say_so(tmp_path: Path, asked: tuple[str, dict[st
     [
         (["cluster", "s.t", "--order-by", "id", "--op", "run", "--dry-run"], "clustering is not available in this version"),
         (["cluster", "s.t"], "clustering is not available in this version"),
-        (["upgrade", "s.t", "--to", "9"], "cannot be changed in this version"),
-        (["downgrade", "s.t", "--to", "6"], "cannot be changed in this version"),
     ],
 )
 def test_the_commands_end_as_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -63,7 +59,7 @@ def test_the_commands_end_as_refused(tmp_path: Path, arguments: list[str], says:
     assert (told["error"], told["exit_code"], says in told["message"]) == ("UnavailableError", 3, True)
 
 
-@pytest.mark.parametrize("procedure", ["run_clustering", "show_clustering", "upgrade_table", "Downgrade_Table"])
+@pytest.mark.parametrize("procedure", ["run_clustering", "Show_Clustering"])
 def test_the_procedures_say_so(procedure: str) -> None:
     with pytest.raises(UnsupportedSqlError, match=f"CALL {procedure}: .* in this version"):
         prepare(Call(procedure, (("table", "'s.t'"),), None))

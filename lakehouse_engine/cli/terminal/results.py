@@ -13,26 +13,36 @@ from lakehouse_engine.cli.shared import show_facts
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.output import print_json, printable
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
+from lakehouse_engine.model.services import (
+    ArchiveResult,
+    CleanResult,
+    CompactionResult,
+    RestoreResult,
+    RollbackResult,
+    Savepoint,
+    VersionChange,
+)
 
-Result = ArchiveResult | CleanResult | CompactionResult | RestoreResult | RollbackResult
+Result = ArchiveResult | CleanResult | CompactionResult | RestoreResult | RollbackResult | VersionChange
 _LISTED = 20
-_REASONS = "kept"
+_REMARKS = {"kept": "kept", "notes": "note"}
+"""Lists that are told line by line, and the word before each line."""
 
 
 def show_result(settings: Settings, result: Result) -> None:
-    """All of it as JSON; for people lists as their number, and on a dry run what is in them."""
+    """Everything as JSON; for people, lists as their length, and in a dry run their content."""
     whole = asdict(result)
     if settings.as_json:
         print_json(whole)
         return
     lists = {name: value for name, value in whole.items() if isinstance(value, tuple | list)}
-    facts = {name: len(value) if name in lists else value for name, value in whole.items() if name not in (_REASONS, "dry_run")}
+    facts = {name: len(value) if name in lists else value for name, value in whole.items() if name not in (*_REMARKS, "dry_run")}
     show_facts(settings, facts)
-    for reason in lists.get(_REASONS, ()):
-        click.echo(f"kept: {printable(reason)}")
+    for name, word in _REMARKS.items():
+        for remark in lists.get(name, ()):
+            click.echo(f"{word}: {printable(remark)}")
     if result.dry_run:
-        _show_plan({name: value for name, value in lists.items() if name != _REASONS})
+        _show_plan({name: value for name, value in lists.items() if name not in _REMARKS})
         click.echo("dry run: nothing was changed")
 
 
@@ -47,12 +57,12 @@ def _show_plan(lists: Mapping[str, Any]) -> None:
 
 
 def _line(entry: Any) -> str:
-    """A path or an instant; of a compaction's operation the slice."""
+    """A path or an instant; for a compaction's operation its slice."""
     if not isinstance(entry, Mapping):
         return str(entry)
     return f"{entry['partition_path'] or ''} {entry['file_id']} ({len(entry['delta_file_paths'] or ())} logs)".strip()
 
 
 def savepoint_row(savepoint: Savepoint) -> dict[str, Any]:
-    """A savepoint with its moment as people read it."""
+    """A savepoint with a readable time."""
     return {**asdict(savepoint), "created_at": datetime.fromtimestamp(savepoint.created_at / 1000, UTC).isoformat(timespec="seconds")}

@@ -1,4 +1,4 @@
-"""Plans of compactions that are gone, with logs on top of them: without the plan nobody knows what those logs go on with."""
+"""Missing compaction plans with logs on top: without the plan it is unknown which slice those logs continue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def lost_compaction_plans(state: TableState) -> Iterator[Mending]:
-    """Of compactions that are not on the timeline, though completed writes logged to what they were to make.
+    """Compactions that are not on the timeline although completed writes logged to their result.
 
     Only a planned compaction lets a group with an older slice have logs of a newer one without a base file.
     """
@@ -31,7 +31,7 @@ def lost_compaction_plans(state: TableState) -> Iterator[Mending]:
 
 
 def promised_logs(state: TableState) -> dict[str, FileGroupId]:
-    """Log files that completed writes wrote to; none where a commit is damaged, which is told of as such."""
+    """Logs of completed writes; empty if a commit is damaged, which is reported separately."""
     try:
         return {promise.path: group for group, promises in state.manifest.promises(None).items() for promise in promises}
     except FormatError:
@@ -39,7 +39,7 @@ def promised_logs(state: TableState) -> dict[str, FileGroupId]:
 
 
 def _planned(state: TableState) -> dict[str, dict[FileGroupId, FileSlice]]:
-    """The slices before those logs, by the instant that is gone."""
+    """Slices before those logs, by the missing instant."""
     found: dict[str, dict[FileGroupId, FileSlice]] = {}
     for path, group in promised_logs(state).items():
         partition, _, name = path.rpartition("/")

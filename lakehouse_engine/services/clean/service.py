@@ -36,7 +36,7 @@ def clean(storage: Storage, options: CleanOptions, *, lock_timeout_ms: int, dry_
         planned = plan_clean(state, options, wall_time(state))
         return _result(state, options, planned, None, [], dry_run=True)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms) as state:
-        resumed = _finish_pending(state)
+        resumed = finish_cleans(state)
         if resumed:
             state = state.refresh()
         planned = plan_clean(state, options, wall_time(state))
@@ -60,7 +60,8 @@ def clean_is_due(state: TableState, options: CleanOptions) -> bool:
     return kept.policy is not None and bool(scope_of(state, options, kept).touched)
 
 
-def _finish_pending(state: TableState) -> list[ExecutedClean]:
+def finish_cleans(state: TableState) -> list[ExecutedClean]:
+    """Carry out cleans whose process died. The table lock is held."""
     done = []
     for pending in state.timeline.pending():
         if pending.action is Action.CLEAN and left_by_hudi(state, pending, lock_options(state.config)) is None:

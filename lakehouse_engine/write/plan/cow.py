@@ -79,7 +79,7 @@ class CowPlan:
             return []
         return [file for file in sized if (file.base.partition_path, file.base.file_id) not in self.target.clustering]
 
-    def finish(self, parallelism: int, first_task: int = 0) -> WritePlan:
+    def finish(self, runner: TaskRunner, first_task: int = 0) -> WritePlan:
         """The tasks, numbered from `first_task`."""
         merges = [self._merge(number, change) for number, change in enumerate(self.changes.values(), first_task)]
         creates = new_group_tasks(self.files, self.creates, self.batch.source, first_task + len(merges))

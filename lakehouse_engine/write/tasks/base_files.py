@@ -45,7 +45,7 @@ _LARGEST = 1024 * 1024 * 1024
 class FileContext:
     """What every file of one commit shares. `schema` has the user columns, `avro_schema` the same with meta columns as text.
 
-    `unique_columns` never repeat, so a dictionary of them is not tried; `partition_columns` are those that partition paths are made of.
+    `unique_columns` never repeat, so a dictionary of them is not tried.
     `logs_by_writer`: names of logs have the instant of the write, not that of the slice.
     """
 
@@ -55,7 +55,6 @@ class FileContext:
     avro_schema: str
     options: WriteOptions
     unique_columns: frozenset[str] = frozenset()
-    partition_columns: tuple[str, ...] = ()
     populate: bool = True
     logs_by_writer: bool = False
 

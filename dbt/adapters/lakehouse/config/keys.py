@@ -1,4 +1,4 @@
-"""The names of configs: this adapter's own, dbt's, those of other adapters, and the Hudi keys that a config speaks for."""
+"""Names of configs: this adapter's, dbt's, other adapters', and the Hudi keys that a config sets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DBT_KEYS = (
     "static_analysis",
     "sync",
 )
-"""Configs that dbt itself reads although its config classes do not list them for every node type."""
+"""Configs that dbt reads although its config classes do not list them for every node type."""
 
 _PLACE = "tables are at <warehouse>/<schema>/<alias>: set the profile's 'warehouse', and the model's 'schema' and 'alias'"
 _HUDI = "Hudi's own settings go under 'hoodie'"
@@ -106,10 +106,10 @@ ELSEWHERE = {
     "partitioned_by": "did you mean 'partition_by'?",
     "primary_key": "did you mean 'unique_key'?",
 }
-"""Configs of other adapters that have an answer of their own here."""
+"""Configs of other adapters that get a specific message here."""
 
 WITHOUT_EFFECT = ("sort", "sort_type", "dist", "bind", "unlogged", "transient", "cluster_by", "automatic_clustering", "backup", "indexes")
-"""Hints of other adapters about how a table is stored: a project that runs on several platforms carries them, and they promise nothing."""
+"""Storage hints of other adapters, accepted and ignored: projects for several platforms carry them, and they promise nothing."""
 
 CONFIG_OF_OPTION = {
     "hoodie.datasource.write.recordkey.field": "unique_key",
@@ -128,4 +128,4 @@ CONFIG_OF_OPTION = {
     "hoodie.table.version": "table_version",
     "hoodie.write.table.version": "table_version",
 }
-"""Hudi keys that a dbt config speaks for; given twice they would contradict each other."""
+"""Hudi keys that a dbt config sets. Setting both would be a contradiction."""

@@ -1,4 +1,4 @@
-"""The configs `compaction`, `cleaning` and `archiving` of a model, and the engine options that they mean."""
+"""Configs `compaction`, `cleaning` and `archiving` of a model, and the engine options that they set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SERVICES: dict[str, dict[str, str]] = {
         "beyond_savepoint": "hoodie.archive.beyond.savepoint",
     },
 }
-"""Short names of what table services take, and Hudi's keys for them."""
+"""Short names of table service options, and Hudi's keys for them."""
 SERVICES_LATER = ("clustering",)
 COMPACTION_MODES = {
     "inline": {"hoodie.compact.inline": "true"},
@@ -41,12 +41,12 @@ COMPACTION_MODES = {
 
 
 def default_options(config: Mapping[str, Any]) -> dict[str, str]:
-    """A merge-on-read model compacts after its own commit, when that is due, unless something says otherwise."""
+    """By default a merge-on-read model compacts after its own commit, when a compaction is due."""
     return dict(COMPACTION_MODES["inline"]) if _is_mor(config) else {}
 
 
 def service_options(config: Mapping[str, Any]) -> dict[str, str]:
-    """Engine options of what the model says of table services."""
+    """Engine options of the model's table services."""
     chosen: dict[str, str] = {}
     for service, keys in SERVICES.items():
         given = config.get(service) or {}
@@ -57,12 +57,12 @@ def service_options(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options as text: booleans in lower case. A key whose value is none says nothing."""
+    """Options as text, booleans in lower case. A key set to none is left out."""
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items() if value is not None}
 
 
 def service_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """What the configs of table services cannot hold, with `name`."""
+    """Find values that the configs of table services cannot have; findings start with `name`."""
     for service, keys in SERVICES.items():
         given = config.get(service)
         if given is None:

@@ -1,6 +1,6 @@
-"""One operation on one table, and its outcome as rows to print.
+"""One operation on one table, with its result as rows to print.
 
-`table` is the engine's `HoodieTable`, `given` what the user gave; under `options` it has the engine options of the model.
+`table` is the engine's `HoodieTable`; `given` holds the user's arguments, and under `options` the model's engine options.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ RETAINED = {
     "retain_versions": ("hoodie.clean.fileversions.retained", "KEEP_LATEST_FILE_VERSIONS"),
     "retain_hours": ("hoodie.clean.hours.retained", "KEEP_LATEST_BY_HOURS"),
 }
-"""What each argument of a clean sets, and the policy that it is of: another one would not look at it."""
+"""Options that each argument of a clean sets, and the policy that reads them; other policies ignore them."""
 
 
 def run_on_table(table: Any, operation: str, given: Mapping[str, Any], options: Mapping[str, str]) -> Rows:
-    """Raises the engine's errors, and `DbtRuntimeError` for an operation that there is not."""
+    """Raises the engine's errors, and `DbtRuntimeError` for an unknown operation."""
     if operation not in OPERATIONS:
         raise DbtRuntimeError(f"there is no operation '{operation}'{did_you_mean(operation, OPERATIONS)}")
     return OPERATIONS[operation](table, {**given, "options": options})
@@ -144,7 +144,7 @@ def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _retained(given: Mapping[str, Any]) -> dict[str, str]:
-    """The options of what is to be kept. Raises `DbtRuntimeError` for an argument that the policy would not look at."""
+    """Options of what a clean keeps. Raises `DbtRuntimeError` for an argument that the policy ignores."""
     named = [key for key in RETAINED if key in given]
     policy = (_text(given, "policy") or "").upper()
     other = next((key for key in named if policy and RETAINED[key][1] != policy), None)
@@ -170,6 +170,26 @@ def _archive(table: Any, given: Mapping[str, Any]) -> Rows:
             "kept": "; ".join(done.kept),
         }
     ]
+
+
+def _upgrade(table: Any, given: Mapping[str, Any]) -> Rows:
+    return _version_rows(table.upgrade(_version(given, 9), dry_run=flag(given, "dry_run"), options=given["options"]))
+
+
+def _downgrade(table: Any, given: Mapping[str, Any]) -> Rows:
+    return _version_rows(table.downgrade(_version(given, 6), dry_run=flag(given, "dry_run"), options=given["options"]))
+
+
+def _version(given: Mapping[str, Any], default: int) -> int:
+    found = _number(given, "to")
+    return default if found is None else found
+
+
+def _version_rows(done: Any) -> Rows:
+    """One row for each step, and for each thing that is different afterwards."""
+    what = [("would be done" if done.dry_run else "done", step) for step in done.steps] + [("note", note) for note in done.notes]
+    versions = {"from": done.from_version, "to": done.to_version}
+    return [{**versions, "result": result, "step": step} for result, step in what or [("nothing to do", None)]]
 
 
 def _history(table: Any, given: Mapping[str, Any]) -> Rows:
@@ -213,7 +233,7 @@ def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
-    """One row for each thing that was repaired (on a dry run: would be), or is left."""
+    """One row for each thing that was repaired (in a dry run: would be), or remains."""
     names = ("dry_run", "accept_future", "trust_files", "accept_lost_archive")
     report = table.repair(**{name: flag(given, name) for name in names})
     done = "would be repaired" if report.dry_run else "repaired"
@@ -223,14 +243,14 @@ def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def unsolved(operation: str, rows: Rows) -> list[str]:
-    """What makes the operation a failure though it was done: what a repair left that somebody has to see to."""
+    """Findings that make a repair a failure although it ran: a person has to act on them."""
     if operation != "repair":
         return []
     return [f"{row['what']}: {row['message']}" for row in rows if row["result"] == "left" and api.health.is_unsolved(row["disorder"])]
 
 
 def _verify(table: Any, given: Mapping[str, Any]) -> Rows:
-    """Raises `DbtRuntimeError` with what is wrong, and what leads out of that, where something is."""
+    """Raises `DbtRuntimeError` with what is wrong and the way out, if anything is."""
     instant, wrong = api.health.findings(table, quick=flag(given, "quick"))
     if wrong:
         raise DbtRuntimeError("; ".join(wrong))
@@ -246,6 +266,8 @@ OPERATIONS: dict[str, Operation] = {
     "compact": _compact,
     "clean": _clean,
     "archive": _archive,
+    "upgrade": _upgrade,
+    "downgrade": _downgrade,
     "history": _history,
     "writers": _writers,
     "table_info": _table_info,
@@ -256,7 +278,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:
-    """YAML makes a number of an instant. Raises `DbtRuntimeError` for an empty text: a variable of a shell that is not set is no wish."""
+    """An instant, which YAML turns into a number, as text. Raises `DbtRuntimeError` for an empty text, such as an unset shell variable."""
     value = given.get(name)
     if value == "":
         raise DbtRuntimeError(f"{name} is empty; leave it out, or say which")
@@ -264,7 +286,7 @@ def _text(given: Mapping[str, Any], name: str) -> str | None:
 
 
 def flag(given: Mapping[str, Any], name: str) -> bool:
-    """An argument that is on or off, also as text. Raises `DbtRuntimeError` for anything else."""
+    """A boolean argument, also as text. Raises `DbtRuntimeError` for anything else."""
     value = given.get(name, False)
     if isinstance(value, bool):
         return value

@@ -1,4 +1,4 @@
-"""Statements by which other engines keep a table in order: ANALYZE, MSCK REPAIR, VACUUM, RESTORE, and those on indexes."""
+"""Maintenance statements of other engines: ANALYZE, MSCK REPAIR, VACUUM, RESTORE, and index statements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_recover(name: Parts) -> Statement:
 
 
 def parse_vacuum(reader: StatementReader) -> Statement:
-    """`VACUUM [TABLE] name [FULL | LITE] [RETAIN n HOURS] [DRY RUN]` is a clean, without RETAIN by the policy of the table."""
+    """`VACUUM [TABLE] name [FULL | LITE] [RETAIN n HOURS] [DRY RUN]` is a clean; without RETAIN by the table's policy."""
     reader.expect("VACUUM")
     if reader.keyword() == "TABLE" and reader.keyword(1):
         reader.at += 1

@@ -8,11 +8,3 @@
 {% macro cluster() %}
   {%- do lakehouse_later('cluster', "small files are filled by later writes (hoodie.parquet.small.file.limit), and a run with --full-refresh writes a model's files anew", kwargs) -%}
 {% endmacro %}
-
-{% macro upgrade() %}
-  {%- do lakehouse_later('upgrade', "tables are written in table version 6, which Hudi 0.14 to 1.2 reads; Hudi itself can upgrade one", kwargs) -%}
-{% endmacro %}
-
-{% macro downgrade() %}
-  {%- do lakehouse_later('downgrade', "tables are written in table version 6; Hudi itself can downgrade one that it upgraded", kwargs) -%}
-{% endmacro %}

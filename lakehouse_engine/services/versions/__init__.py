@@ -1,0 +1,5 @@
+"""The version of a table: what a change of it would do, and doing it (docs/adr/0063)."""
+
+from lakehouse_engine.services.versions.service import Compacting, change_version
+
+__all__ = ["Compacting", "change_version"]

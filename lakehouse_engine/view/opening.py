@@ -1,0 +1,76 @@
+"""What a table says of itself when it is opened: its properties, and a listing of the timeline that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakehouse_engine.errors import UnsupportedTableVersionError
+from lakehouse_engine.format.timeline.layout import Layout, layout_of
+from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.other_layout import LATER_FOLDER, is_moving, may_be_moving
+from lakehouse_engine.timeline.presence import check_there
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Properties and timeline of one moment. `may_be_moving`: a change of the table's version may be at work, or have been cut off."""
+
+    config: TableConfig
+    active: ActiveTimeline
+    listing: Sequence[StoredFile]
+    may_be_moving: bool = False
+
+
+def look_at(storage: Storage) -> Look:
+    """Read the properties and list the timeline.
+
+    A change of the version removes the timeline that the properties meant before. In version 6 the listing tells that there is another
+    one; that of later versions may be gone altogether. Then the properties are read again. Raises `TableNotFoundError`,
+    `PropertiesError`, and `UnsupportedTableVersionError` for a version that cannot be opened, and for a table that Hudi left half upgraded.
+    """
+    config = ConfigStore(storage).read()
+    while True:
+        active = ActiveTimeline(storage, _supported_layout(config, storage))
+        listing = active.listed()
+        moving = may_be_moving(active.layout, listing)
+        if not (moving or active.layout.orders_by_completion):
+            # Of a table that is being dropped a listing may show a part: that would pass for a table with fewer rows.
+            check_there(storage, listing)
+            return Look(config, active, listing)
+        now = ConfigStore(storage).read()
+        if now.version is config.version:
+            if moving:
+                _refuse_half_upgraded(now, active, listing)
+            return Look(now, active, listing, moving)
+        config = now
+
+
+def _refuse_half_upgraded(config: TableConfig, active: ActiveTimeline, listing: Sequence[StoredFile]) -> None:
+    """Raise `UnsupportedTableVersionError` where the properties are of one version and instants are where another has them, which would not
+    show: Hudi moves one by one, and then changes the properties. What this engine moves is there twice.
+    """
+    storage, later = active.storage, active.layout.orders_by_completion
+    if active.files_of(listing) if later else is_moving(storage):
+        return
+    elsewhere = ActiveTimeline(storage, LayoutV1() if later else LayoutV2(LATER_FOLDER)).load().completed().last()
+    if elsewhere is not None:
+        raise UnsupportedTableVersionError(
+            f"hoodie.table.version is {int(config.version)}, and {elsewhere} is where version {'6 has its' if later else '8 or 9 has its'}"
+            " instants: an upgrade was not finished, or the properties are not this table's; let Hudi finish it (CALL upgrade_table), or"
+            " put hoodie.properties back from a backup (.hoodie/.aux/hoodie.properties is as this engine wrote it last)",
+            table=config.name,
+            path=storage.root,
+        )
+
+
+def _supported_layout(config: TableConfig, storage: Storage) -> Layout:
+    try:
+        return layout_of(config)
+    except UnsupportedTableVersionError as error:
+        raise UnsupportedTableVersionError(error.message, **{**error.context, "table": config.name, "path": storage.root}) from error

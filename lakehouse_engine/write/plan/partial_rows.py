@@ -1,0 +1,27 @@
+"""Which updates of some columns are logged as such: rows with those columns only, whose others stay as they are stored.
+
+As Hudi's `MergeIntoHoodieTableCommand` (`hoodie.spark.sql.merge.into.partial.updates`): in versions 8 and 9, under event time and commit
+time ordering, in tables with meta columns and without partial updates of their own. Unlike there also with a global index, where no
+partition column is updated, so that a record stays where it is.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.record.keys.keygen import root_columns
+from lakehouse_engine.record.merging.mergers import UpdateColumns
+from lakehouse_engine.record.merging.payloads import payload_of
+from lakehouse_engine.write.context import WriteContext
+
+
+def absent_columns(context: WriteContext) -> frozenset[str]:
+    """The columns that rows of an update do not have in a log; none where it logs whole rows."""
+    config, merger = context.config, context.merger
+    if not (isinstance(merger, UpdateColumns) and context.options.partial_updates and config.populates_meta_fields):
+        return frozenset()
+    mode = payload_of(config).merger
+    if not (layout_of(config).orders_by_completion and mode.whole_rows and mode.equals_win) or merger.merger != mode or merger.deleted_at:
+        return frozenset()
+    absent = frozenset(name for name in context.schema.names if name.lower() not in merger.columns)
+    moving = set(root_columns(config.partition_fields, context.schema.names)) - absent
+    return frozenset() if moving or absent.intersection(context.ordering.roots) else absent
