@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.manifest.archived_files import ArchivedFiles
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State

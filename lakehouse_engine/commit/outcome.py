@@ -6,7 +6,7 @@ import re
 import uuid
 
 from lakehouse_engine.errors import CorruptLogError, OptionError
-from lakehouse_engine.format.timeline.archived_record import archived_commit
+from lakehouse_engine.format.v6.archived_record import archived_commit
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import WriteOperationType

@@ -28,7 +28,7 @@ from lakehouse_engine.errors import (
     TimelineError,
 )
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.files.footer import BaseFileFooter
-from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.guarantees import Bounds, FileGuarantees
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.locations import identity_of
 
-Bounds = tuple[str, str]
 _MOST_SORTED = 200_000
 """Number of keys that are compared one by one with the files' bounds. Larger sets exclude few files, and only their first and last key
 count.
 """
-_OVERHEAD = 300
-"""Bytes of an entry besides its two keys."""
-
-_BOUNDS: BoundedCache[Bounds] = BoundedCache(64 * 1024 * 1024, lambda bounds: _OVERHEAD + len(bounds[0]) + len(bounds[1]))
-"""Shared by all tables of this process: a file never changes under its name."""
 
 
 def bounds_of(footer: BaseFileFooter) -> Bounds | None:
@@ -35,20 +27,9 @@ def bounds_of(footer: BaseFileFooter) -> Bounds | None:
     return (min(lows), max(highs)) if footer.row_groups and len(lows) == len(highs) == len(footer.row_groups) else None
 
 
-def learn(storage: Storage, found: Iterable[TaggedFile]) -> None:
-    """Remember the bounds of opened files."""
-    if identity_of(storage) is None:
-        return
-    for one in found:
-        if one.bounds is not None and one.base.size >= 0:
-            _BOUNDS.put(_key(storage, one.base), one.bounds)
-
-
-def may_have_keys(storage: Storage, bases: Sequence[BaseFile], keys: pa.Array) -> list[BaseFile]:
+def may_have_keys(guarantees: FileGuarantees, storage: Storage, bases: Sequence[BaseFile], keys: pa.Array) -> list[BaseFile]:
     """Files that may hold some of the keys: those whose bounds enclose one, or are unknown."""
-    if identity_of(storage) is None:
-        return list(bases)
-    known = [_BOUNDS.get(_key(storage, base)) for base in bases]
+    known = guarantees.keys(storage, bases)
     bounded = [one for one in known if one is not None]
     may = iter(enclosing(bounded, keys))
     return [base for base, one in zip(bases, known, strict=True) if one is None or next(may)]
@@ -69,7 +50,3 @@ def enclosing(bounds: Sequence[Bounds], keys: pa.Array) -> npt.NDArray[np.bool_]
     before = np.empty(len(order), dtype=np.int64)
     before[order] = np.cumsum((order >= count) & (order < count + len(keys)))
     return before[count + len(keys) :] > before[:count]
-
-
-def _key(storage: Storage, base: BaseFile) -> Hashable:
-    return identity_of(storage), base.path, base.size

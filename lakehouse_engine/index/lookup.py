@@ -17,8 +17,9 @@ from lakehouse_engine.files.base_file import iter_base_file
 from lakehouse_engine.files.footer import BaseFileFooter, read_footer
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.index.base import Rows, StoredKeys, TaggedFile
-from lakehouse_engine.index.key_bounds import Bounds, bounds_of
+from lakehouse_engine.index.key_bounds import bounds_of
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.guarantees import Bounds
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
 

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from lakehouse_engine.engine import TaskRunner, looking_runner, weighed_out
 from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
-from lakehouse_engine.index.key_bounds import learn, may_have_keys
+from lakehouse_engine.index.key_bounds import may_have_keys
 from lakehouse_engine.index.lookup import TagTask, tag_files
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
+from lakehouse_engine.read.guarantees import FROM_FOOTERS, FileGuarantees, learn_keys
 from lakehouse_engine.record.keys.keygen import KeyGenerator
 from lakehouse_engine.storage.base import Storage
 
@@ -82,10 +83,14 @@ class GeneratedKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeyColumnIndex:
-    """SIMPLE (a key is unique in its partition) or GLOBAL_SIMPLE (in the table), with or without Bloom filters."""
+    """SIMPLE (a key is unique in its partition) or GLOBAL_SIMPLE (in the table), with or without Bloom filters.
+
+    `guarantees` rule files out before they are opened.
+    """
 
     is_global: bool
     use_bloom: bool
+    guarantees: FileGuarantees = FROM_FOOTERS
 
     def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
         looking = looking_runner(runner, storage)
@@ -95,8 +100,8 @@ class KeyColumnIndex:
             for bases in weighed_out(chosen, [base.size for base in chosen], looking)
         ]
         looked = [found for files in looking.run(tag_files, tasks, name="tag") for found in files]
-        looked.sort(key=lambda found: found.base.path)  # nothing was looked up for it
-        learn(storage, looked)
+        looked.sort(key=lambda found: found.base.path)  # in whatever order they were looked up
+        learn_keys(storage, ((found.base, found.bounds) for found in looked))
         return [found for found in looked if len(found.positions)]
 
     def _places(
@@ -107,13 +112,13 @@ class KeyColumnIndex:
             return
         if self.is_global:
             bases = _bases(view, None)
-            yield (may_have_keys(storage, bases, batch.keys) if stored.bounded else bases), batch.keys, None
+            yield (may_have_keys(self.guarantees, storage, bases, batch.keys) if stored.bounded else bases), batch.keys, None
             return
         for partition, rows in batch.rows_by_partition.items():
             bases = _bases(view, partition)
             whole = len(rows) == len(batch.keys)
             keys = batch.keys if whole or not bases else batch.keys.take(pa.array(rows))
-            yield (may_have_keys(storage, bases, keys) if stored.bounded else bases), keys, None if whole else rows
+            yield (may_have_keys(self.guarantees, storage, bases, keys) if stored.bounded else bases), keys, None if whole else rows
 
 
 def _bases(view: Slices, partition: str | None) -> list[BaseFile]:

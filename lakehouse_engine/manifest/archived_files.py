@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import FormatError, LakehouseError, StorageError, StoredFileNotFoundError
-from lakehouse_engine.format.timeline.archived_record import archived_commit
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.archived_record import archived_commit
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.manifest.written import write_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.files import join_path

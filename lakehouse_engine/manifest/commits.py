@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse_engine.errors import FormatError, StoredFileNotFoundError
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.manifest.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.manifest.decoded import DECODED, DecodedCommit
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakehouse_engine.files.base_file import missing_file
-from lakehouse_engine.format.timeline.metadata_avro import decode_record
+from lakehouse_engine.format.v6.metadata_avro import decode_record
 from lakehouse_engine.model.files import FileSlice, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.base import StoredFile

@@ -29,6 +29,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.order import age, is_later
 from lakehouse_engine.read.complete_slices import changed_slices, latest_slices, refuse_bootstrapped, slices_as_of
+from lakehouse_engine.read.guarantees import FROM_FOOTERS, FileGuarantees
 from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.record.keys.partition_values import PathRules
@@ -57,7 +58,8 @@ class ScanPlan:
     `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan. `rules` say what
     partition paths tell of the rows in them, where that was asked for and is known. `replaced_only` are paths of base files under logs in
     which no row is wanted: they only say which rows of theirs the logs replace. `foreign`: some file may be of another program.
-    `hidden`: a column that is not shown, and in which rows that belong to the result have null.
+    `hidden`: a column that is not shown, and in which rows that belong to the result have null. `guarantees` say which files hold no
+    row that is wanted.
     """
 
     storage: Storage
@@ -73,6 +75,7 @@ class ScanPlan:
     replaced_only: frozenset[str] = frozenset()
     foreign: bool = True
     hidden: str | None = None
+    guarantees: FileGuarantees = FROM_FOOTERS
 
     @property
     def shown(self) -> pa.Schema:

@@ -22,9 +22,9 @@ from lakehouse_engine.errors import (
     StoredFileNotFoundError,
     UnansweredError,
 )
-from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.metadata_avro import decode_note
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v6.metadata_avro import decode_note
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.base import Storage, StoredFile

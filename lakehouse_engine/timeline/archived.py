@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
 from lakehouse_engine.format.log.reader import read_blocks
-from lakehouse_engine.format.timeline.archived import (
+from lakehouse_engine.format.v6.archived import (
     MERGE_PLAN,
     ArchiveLinks,
     archive_blocks,
@@ -23,9 +23,9 @@ from lakehouse_engine.format.timeline.archived import (
     read_archived_instants,
     salvage_archive,
 )
-from lakehouse_engine.format.timeline.archived_record import archived_commit
-from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.metadata_avro import decode_record
+from lakehouse_engine.format.v6.archived_record import archived_commit
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v6.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage, StoredFile

@@ -9,7 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FormatError, StoredFileExistsError
-from lakehouse_engine.format.timeline.live_checkpoint import decode_live_files, encode_live_files
+from lakehouse_engine.format.v6.live_checkpoint import decode_live_files, encode_live_files
 from lakehouse_engine.model.live_files import LiveCheckpoint
 from lakehouse_engine.model.order import age, in_time_order, is_later
 from lakehouse_engine.storage.base import Storage

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Protocol
 
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
-from lakehouse_engine.format.timeline.archived_record import archived_entry
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.archived_record import archived_entry
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v8.history import (
     VERSION_FILE,
     HistoryEntry,

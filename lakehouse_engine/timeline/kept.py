@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError, FormatError, StoredFileExistsError
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage

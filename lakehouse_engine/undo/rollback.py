@@ -27,7 +27,7 @@ from lakehouse_engine.errors import (
     StorageError,
     UnansweredError,
 )
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State

@@ -21,7 +21,7 @@ from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError, StorageError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.files import FileSlice, LogFile, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.logged import LogPromise, ToldLogs

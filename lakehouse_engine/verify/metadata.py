@@ -14,9 +14,9 @@ from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, 
 from lakehouse_engine.format.avro.avro_arrow import avro_to_arrow
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, is_base_file_name, is_log_file_name
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile
-from lakehouse_engine.format.timeline.archived_record import archived_commit
-from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.archived_record import archived_commit
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.state_records import STATE_RECORDS
 from lakehouse_engine.model.table_config import TableConfig

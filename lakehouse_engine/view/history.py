@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from lakehouse_engine.errors import FormatError, OptionError
-from lakehouse_engine.format.timeline.archived_record import archived_commit
+from lakehouse_engine.format.v6.archived_record import archived_commit
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State

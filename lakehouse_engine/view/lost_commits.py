@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from lakehouse_engine.errors import CorruptInstantError, FormatError, InstantNotFoundError, LakehouseError, MetadataError
 from lakehouse_engine.format.seal import is_intact
-from lakehouse_engine.format.timeline.metadata_json import is_sealed_commit
+from lakehouse_engine.format.v6.metadata_json import is_sealed_commit
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import UnsupportedTableVersionError
-from lakehouse_engine.format.timeline.layout import Layout, layout_of
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout import Layout, layout_of
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.view.table_state import TableState

@@ -44,7 +44,7 @@ from lakehouse_engine.errors import (
     UnansweredError,
 )
 from lakehouse_engine.format.file_names import TEMP_FOLDER
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later, just_after

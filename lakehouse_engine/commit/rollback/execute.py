@@ -22,7 +22,7 @@ from lakehouse_engine.commit.rollback.blocks import slice_logs, write_rollback_b
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
 from lakehouse_engine.errors import RollbackError, StorageError
 from lakehouse_engine.format.file_names import marker_folder, parse_log_file
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId

@@ -19,7 +19,7 @@ from lakehouse_engine.commit.ruling_out import may_come, rule_out
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CommitConflictError, FileNameError, MetadataError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.options import LockOptions

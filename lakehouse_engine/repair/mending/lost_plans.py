@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.file_names import parse_log_file
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId

@@ -15,8 +15,8 @@ from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.commit.leftovers.savepoints import lost_savepoints
 from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
 from lakehouse_engine.format.log.reader import read_blocks
-from lakehouse_engine.format.timeline.archived import archive_links, render_archive, salvage_archive
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.archived import archive_links, render_archive, salvage_archive
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options.services import ARCHIVAL_BATCH

@@ -7,7 +7,7 @@ without the restore the table is whole as of the newest remaining write.
 from __future__ import annotations
 
 from lakehouse_engine.errors import InstantNotFoundError, MetadataError
-from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.format.v6.layout import layout_of
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
 from lakehouse_engine.repair.mending.remedy import Mending, mending

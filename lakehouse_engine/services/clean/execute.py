@@ -17,7 +17,7 @@ from lakehouse_engine.commit.deletion import delete_cleaned
 from lakehouse_engine.commit.versions import needed_files
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.services.clean.plan import savepoints_seen

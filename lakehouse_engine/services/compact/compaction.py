@@ -10,7 +10,7 @@ from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.plans import HoodieCompactionPlan

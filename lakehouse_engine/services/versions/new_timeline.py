@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakehouse_engine.errors import MetadataError
-from lakehouse_engine.format.timeline.archived import archive_file_name, render_archive
-from lakehouse_engine.format.timeline.converted import Conversion, is_clustering_plan
+from lakehouse_engine.format.v6.archived import archive_file_name, render_archive
+from lakehouse_engine.format.v6.converted import Conversion, is_clustering_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import age, in_time_order
 from lakehouse_engine.options import ArchiveOptions

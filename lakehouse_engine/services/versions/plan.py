@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakehouse_engine.commit.beside.pending import pending_groups
 from lakehouse_engine.errors import OptionError, VersionChangeError
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.changed_properties import ChangedProperties, moves_timeline, properties_in
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action

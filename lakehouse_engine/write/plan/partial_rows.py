@@ -7,7 +7,7 @@ partition column is updated, so that a record stays where it is.
 
 from __future__ import annotations
 
-from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.format.v6.layout import layout_of
 from lakehouse_engine.record.keys.keygen import root_columns
 from lakehouse_engine.record.merging.mergers import UpdateColumns
 from lakehouse_engine.record.merging.payloads import payload_of

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CorruptLogError, InstantCleanedError, MissingFileError
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata, HoodieSavepointPartitionMetadata
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.write.create import TableSpec, create_table

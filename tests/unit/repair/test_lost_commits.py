@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CorruptInstantError, InstantCleanedError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCleanPartitionMetadata
 from lakehouse_engine.read.complete_slices import earliest_readable

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CorruptInstantError, RollbackUnfinishedError, StorageError, TimelineRestoredError
-from lakehouse_engine.format.timeline.metadata_avro import decode_note
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.metadata_avro import decode_note
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.table_config import TableType

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse_engine.commit.beside.pending import pending_groups
 from lakehouse_engine.errors import CommitConflictError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieClusteringPlan, HoodieRequestedReplaceMetadata, HoodieSliceInfo
 from lakehouse_engine.model.table_version import TableVersion

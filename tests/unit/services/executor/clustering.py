@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant

@@ -11,9 +11,9 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import FormatError, MetadataError
-from lakehouse_engine.format.timeline.archived_record import archived_commit, archived_entry
-from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.metadata_avro import decode_record, encode_record, record_name
+from lakehouse_engine.format.v6.archived_record import archived_commit, archived_entry
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v6.metadata_avro import decode_record, encode_record, record_name
 from lakehouse_engine.format.v8.history import HistoryEntry
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lakehouse_engine.errors import MetadataError
-from lakehouse_engine.format.timeline.metadata_avro import decode_record, encode_record
+from lakehouse_engine.format.v6.metadata_avro import decode_record, encode_record
 
 Plan = TypeVar("Plan")
 

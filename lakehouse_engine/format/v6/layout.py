@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from lakehouse_engine.errors import UnsupportedTableVersionError
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.format.v8.properties import LAYOUT_VERSION, check_readable, timeline_folder
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError
-from lakehouse_engine.format.timeline.metadata_json import decode_commit_metadata, encode_commit_metadata
+from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.metadata_avro import decode_record
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v6.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State

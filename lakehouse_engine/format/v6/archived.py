@@ -26,7 +26,7 @@ from lakehouse_engine.format.log.data_block import record_bounds
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.format.seal import BLANK_SEAL, BROKEN_SEAL, SEAL_KEY, is_intact_behind, seal_behind
-from lakehouse_engine.format.timeline.metadata_avro import schema_text
+from lakehouse_engine.format.v6.metadata_avro import schema_text
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 
