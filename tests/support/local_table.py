@@ -9,13 +9,22 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.model.services import ArchiveResult, CleanResult, CompactionResult, RestoreResult, RollbackResult, Savepoint
+from lakehouse_engine.model.services import (
+    ArchiveResult,
+    CleanResult,
+    CompactionResult,
+    RestoreResult,
+    RollbackResult,
+    Savepoint,
+    VersionChange,
+)
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import STORED_PREFIX, WriteOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.services import archive, clean, compact
+from lakehouse_engine.services.versions import Compacting, change_version
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.undo import savepoint
 from lakehouse_engine.undo.restore import restore
@@ -42,6 +51,17 @@ class LocalTable:
     def instants(self, state: TableState | None = None) -> list[str]:
         """Times of the completed writes of the active timeline, oldest first."""
         return [instant.requested_time for instant in (state or self.state).timeline.completed().writes()]
+
+    def change_version(self, to: int) -> VersionChange:
+        """Up or down, as it lies."""
+        compacting = Compacting(replace(CompactionOptions.read(self.options), timeout_seconds=0), self._write_options(), self.runner)
+        return change_version(
+            self.storage,
+            to,
+            upgrade=to > self.state.config.version,
+            compacting=compacting,
+            lock_timeout_ms=self.lock_timeout_ms,
+        )
 
     # rows
 
