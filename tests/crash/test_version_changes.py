@@ -32,7 +32,7 @@ Rows = dict[str, tuple[object, ...]]
 PROBE = ("probe", 1, "x", "p")
 CHANGES = [(6, 9), (9, 6), (6, 8), (8, 6)]
 MAKERS = {"archived": _archived, "compaction pending": _scheduled}
-SAMPLE = 1 if IS_FULL else 4
+SAMPLE = 1 if IS_FULL else 8
 """Of so many calls one is crashed at, and all of those around the replacement of the properties."""
 
 

@@ -28,7 +28,7 @@ REGISTERED = (
     "hoodie.table.timeline.timezone",
     "hoodie.table.legacy.payload.class",
 )
-"""Registering the table for the call changes these; and from 6 to 9 Hudi takes the class of version 6 for the legacy one, whatever the mode."""
+"""Registering the table for the call changes these; from 6 to 9 Hudi takes the class of version 6 for the legacy one, whatever the mode."""
 
 
 @pytest.fixture(scope="module")
