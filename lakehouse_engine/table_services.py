@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lakehouse_engine.commit.beside.writers import find_writers
@@ -38,7 +39,7 @@ from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.cluster.request import ClusteringRequest
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.services.compact.plan import check_has_logs
-from lakehouse_engine.services.versions import Compacting, change_version
+from lakehouse_engine.services.versions import Compacting, bring_to_six, change_version, is_brought_to_six
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.timeline.locks.agreement import agree_on_lock
@@ -379,6 +380,26 @@ def repair_table(
         accept_future=check("accept_future", "bool", accept_future),
         trust_files=check("trust_files", "bool", trust_files),
     )
+
+
+def upgrade_table(
+    path: str, *, to: int = 9, dry_run: bool = False, options: Mapping[str, Any] | None = None
+) -> VersionChange:
+    """As `HoodieTable.upgrade` for the table in directory `path`, also one of versions 2 to 5, or 7, which cannot be opened: it becomes one
+    of version 6 first (and `to` may be 6).
+
+    A dry run of such a table says how it comes to version 6. Raises `VersionChangeError` and as `HoodieTable.upgrade`.
+    """
+    given = check("options", "Mapping[str, Any] | None", options) or {}
+    check_known(given)
+    storage, silent = storage_for(check("path", "str", path)), check("dry_run", "bool", dry_run)
+    if not is_brought_to_six(storage):
+        return TableServices(storage, options=given).upgrade(to, dry_run=silent)
+    change = bring_to_six(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.read(given), dry_run=silent)
+    if silent or check("to", "int", to) == change.to_version:
+        return change
+    further = TableServices(storage, options=given).upgrade(to)
+    return replace(further, from_version=change.from_version, steps=(*change.steps, *further.steps))
 
 
 def _check_text(what: str, text: str | None) -> None:

@@ -17,6 +17,7 @@ from lakehouse_engine.model.services import (
     RestoreResult,
     RollbackResult,
     Savepoint,
+    VersionChange,
 )
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import STORED_PREFIX, WriteOptions
@@ -25,6 +26,7 @@ from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, Comp
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.services import archive, clean, cluster, compact
+from lakehouse_engine.services.versions import Compacting, change_version
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.undo import savepoint
 from lakehouse_engine.undo.restore import restore
@@ -51,6 +53,17 @@ class LocalTable:
     def instants(self, state: TableState | None = None) -> list[str]:
         """Times of the completed writes of the active timeline, oldest first."""
         return [instant.requested_time for instant in (state or self.state).timeline.completed().writes()]
+
+    def change_version(self, to: int) -> VersionChange:
+        """Up or down, as it lies."""
+        compacting = Compacting(replace(CompactionOptions.read(self.options), timeout_seconds=0), self._write_options(), self.runner)
+        return change_version(
+            self.storage,
+            to,
+            upgrade=to > self.state.config.version,
+            compacting=compacting,
+            lock_timeout_ms=self.lock_timeout_ms,
+        )
 
     # rows
 

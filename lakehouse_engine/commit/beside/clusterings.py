@@ -16,7 +16,7 @@ from lakehouse_engine.commit.beside.pending import check_group_not_pending, pend
 from lakehouse_engine.commit.publish import take_back_files
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieRequestedReplaceMetadata

@@ -68,9 +68,10 @@ def test_absent_table_is_a_typed_error() -> None:
     ("version", "layout", "says"),
     [
         ("0", "1", r"version 0, which Hudi before 0\.6\.0 writes.*upgrade_table\(.*'SIX'"),
-        ("4", "1", r"version 4, which Hudi 0\.11\.0 writes.*Hudi 0\.14 or 0\.15: CALL upgrade_table\("),
-        ("5", "1", r"version 5, which Hudi 0\.12\.0 to 0\.13\.1 writes.*Hudi 0\.14 or 0\.15: CALL upgrade_table\("),
-        ("7", "1", r"version 7, which Hudi 0\.16\.0 writes.*downgrade_table\("),
+        ("1", "1", r"version 1, which Hudi 0\.6\.0 to 0\.8\.0 writes.*Hudi 0\.14 or 0\.15: CALL upgrade_table\("),
+        ("4", "1", r"version 4, which Hudi 0\.11\.0 writes.*lakehouse upgrade .* --to 6"),
+        ("5", "1", r"version 5, which Hudi 0\.12\.0 to 0\.13\.1 writes.*lakehouse upgrade .* --to 6"),
+        ("7", "1", r"version 7, which Hudi 0\.16\.0 writes.*lakehouse upgrade .* --to 6"),
         ("8", "1", r"hoodie\.timeline\.layout\.version='1'.*version 8 have the timeline layout 2"),
         ("9", "1", r"hoodie\.timeline\.layout\.version='1'.*version 9 have the timeline layout 2"),
         ("6", "2", r"hoodie\.timeline\.layout\.version='2'.*downgrade_table"),
