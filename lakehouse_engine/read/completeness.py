@@ -67,9 +67,8 @@ def lost_files(
     partitions = None if within is None else frozenset(within(_partitions(state, as_of, writes)))
     expected, replaced = _expected(state, as_of, writes, partitions), state.view.replaced_as_of(as_of)
     # Of others the base file was written, and what is left of them is only what was logged later.
-    begun = {piece.group: piece.base_instant for piece in slices if piece.base_file is None}
-    told = ((group, expected[group]) for group in begun if group in expected)
-    headless = {group for group, file in told if _is_base(file.path) and begun[group] == file.instant_time}
+    told = ((piece.group, expected.get(piece.group)) for piece in slices if piece.base_file is None)
+    headless = {group for group, file in told if file is not None and _is_base(file.path)}
     lost = [
         file
         for group, file in expected.items()

@@ -74,7 +74,7 @@ class Restoration:
 def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, cascade: bool) -> Restoration:
     """Check a restore to a savepoint (by name or instant, or "latest"), or to a completed write `to`; raises as `restore`."""
     target, name = _target(state, savepoint, to)
-    check_no_commit_is_lost(state, lost_commits(state), until=target)
+    check_no_commit_is_lost(state, lost_commits(state), until=state.order.moment(target))
     known = savepoint_metadata(state)
     later = tuple(state.order.sorted((time for time in known if state.order.is_after(time, target)), newest_first=True))
     if later and not cascade:

@@ -178,6 +178,8 @@ class TableState:
     _kept: KeptPartitions = field(repr=False, compare=False)
     _folders: frozenset[str] | None = field(default=None, repr=False, compare=False)
     """Names of the directories that were beside the timeline when it was listed; None where that says nothing."""
+    completed_again: tuple[StoredFile, ...] = field(default=(), repr=False, compare=False)
+    """As `ActiveTimeline.completed_again`, of that listing."""
 
     @classmethod
     def load(cls, storage: Storage) -> TableState:
@@ -322,7 +324,8 @@ class TableState:
         )
         replaced, paths = partial(_replaced, timeline, commits), partial(_named_partitions, timeline, commits, archived)
         view = FileSystemView(lister, timeline, replaced, paths, named.has, kept, planned)
-        return cls(storage, config, layout, timeline, view, commits, archived, store, shown)
+        again = active.completed_again(listing, files)
+        return cls(storage, config, layout, timeline, view, commits, archived, store, shown, again)
 
 
 def _refuse_half_upgraded(storage: Storage, config: TableConfig, layout: Layout, files: Mapping[Instant, StoredFile]) -> None:
@@ -364,20 +367,3 @@ def _named_partitions(timeline: Timeline, commits: _Commits, archived: _Archived
         with suppress(CorruptInstantError):
             named.update(path for path, stats in commits.of(instant).partition_to_write_stats.items() if stats)
     return named
-
-
-def check_completed_files(state: TableState) -> None:
-    """Raise `CorruptInstantError` for a completed write whose file is empty: writing on would bury what it promised.
-
-    Torn files show when they are read; an empty one would pass for a commit without files. Told by the listing that the state is of.
-    """
-    for instant, entry in state.timeline_files.items():
-        if not entry.size and instant.is_completed and instant.action.is_write:
-            raise CorruptInstantError(
-                "a completed write has an empty file: it was torn, and what it wrote is unknown; put the file back from a backup, or"
-                " restore the table to before it",
-                instant=instant,
-                path=entry.path,
-                bytes=0,
-                table=state.config.name,
-            )
