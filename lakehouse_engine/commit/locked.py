@@ -28,8 +28,9 @@ from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
 from lakehouse_engine.timeline.other_layout import OtherLayout
 from lakehouse_engine.timeline.presence import told_if_gone
+from lakehouse_engine.view.completed_files import check_completed_files
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
-from lakehouse_engine.view.table_state import TableState, check_completed_files
+from lakehouse_engine.view.table_state import TableState
 
 _PAUSE = 0.2
 """Seconds between two checks of Hudi's writers."""

@@ -74,7 +74,13 @@ def read_archived_files(
     """Files as of the archived writes that count for `timeline`, the whole active one. Damage is not raised. `listing` is the archive
     folder's.
     """
-    checkpoints, listed = LiveCheckpoints(storage), archive.files(listing)
+    checkpoints = LiveCheckpoints(storage)
+    try:
+        listed = archive.files(listing)
+    except LakehouseError as error:
+        problem = str(error.context.get("path", archive.path)), error.message
+        logger.warning("what archived writes of %s left is not known: %s", storage.root, error)
+        return ArchivedFiles(LiveFiles(), is_known=False, problems=(problem,), all_told=False)
     stored = [entry for entry in storage.list(checkpoints.folder) if not entry.is_directory]
     if not listed and not stored:
         return ArchivedFiles(LiveFiles())

@@ -40,9 +40,8 @@ def lost_files(
     expected = manifest.live(as_of, partitions)
     replaced = {group for group, at in manifest.replaced_at.items() if order.is_visible(at, as_of)}
     # For others the base file was written, and only later logs are left.
-    begun = {piece.group: piece.base_instant for piece in slices if piece.base_file is None}
-    told = ((group, expected[group]) for group in begun if group in expected)
-    headless = {group for group, file in told if _is_base(file.path) and begun[group] == file.instant_time}
+    told = ((piece.group, expected.get(piece.group)) for piece in slices if piece.base_file is None)
+    headless = {group for group, file in told if file is not None and _is_base(file.path)}
     lost = [
         file
         for group, file in expected.items()

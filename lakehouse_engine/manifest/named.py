@@ -22,7 +22,7 @@ from lakehouse_engine.timeline.timeline import Timeline
 
 @dataclass(slots=True)
 class NamedFiles:
-    """`names` returns the file names of an active commit, None if it does not list all of them (`view.written.named_files`)."""
+    """`names` returns the file names of an active commit, None if it does not list all of them (`manifest.written.named_files`)."""
 
     timeline: Timeline
     names: Callable[[Instant], frozenset[str] | None]

@@ -6,7 +6,7 @@ file is the commit. If creation fails, the file is read back before anything is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from lakehouse_engine.format.v6.metadata_avro import decode_note
 from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.order import in_time_order
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.lock import confirm_lock
@@ -55,9 +56,24 @@ class ActiveTimeline:
         return self.storage.list(self.layout.timeline_folder)
 
     def files_of(self, listing: Iterable[StoredFile]) -> dict[Instant, StoredFile]:
-        """File of each state of each instant."""
+        """The file of each state of each instant; of one that was completed twice that of the first completion (`completed_again`)."""
+        found = self._parsed(listing)
+        files = dict(found)
+        if len(files) == len(found):
+            return files
+        first: dict[Instant, tuple[Instant, StoredFile]] = {}
+        for instant, entry in in_time_order(found, lambda one: one[0].completed_at or ""):
+            first.setdefault(instant, (instant, entry))
+        return dict(first.values())
+
+    def completed_again(self, listing: Iterable[StoredFile], files: Mapping[Instant, StoredFile]) -> tuple[StoredFile, ...]:
+        """Completed files of instants that another file of `files` completed before: two processes wrote them, without a lock."""
+        known = {entry.path for entry in files.values()}
+        return tuple(entry for _, entry in self._parsed(entry for entry in listing if entry.path not in known))
+
+    def _parsed(self, listing: Iterable[StoredFile]) -> list[tuple[Instant, StoredFile]]:
         found = ((self.layout.parse_file_name(entry.name), entry) for entry in listing if not entry.is_directory)
-        return {instant: entry for instant, entry in found if instant is not None}
+        return [(instant, entry) for instant, entry in found if instant is not None]
 
     def create_requested(self, instant: Instant, content: bytes = b"") -> Instant:
         """Claim an instant time. Raises `StoredFileExistsError` if another writer has it: try again with a new time.
@@ -161,19 +177,20 @@ class ActiveTimeline:
         return type(error)(error.message + hint, **{**error.context, **found})
 
     def delete(self, instant: Instant) -> bool:
-        """Remove the file of that state, durably; False if it did not exist. This un-publishes a completed instant."""
-        known = self._named(instant)
-        removed = known is not None and self.storage.delete(self.path(known))
-        if removed:
-            self.storage.sync(self.layout.timeline_folder)
-        return removed
+        """Remove the file of that state, durably; False when it was not there. Of a completed instant: it is not published any more, also
+        where it was completed twice.
+        """
+        return self._remove(self._every_named([instant]))
 
     def delete_all(self, instants: Iterable[Instant]) -> None:
-        """`delete` for the files of many instants in the given order; durable when all are done."""
-        there = [known for instant in instants if (known := self._named(instant)) is not None]
-        removed = [self.storage.delete(self.path(instant)) for instant in there]
+        """As `delete`, for the files of many instants in the given order; durable when all are done."""
+        self._remove(self._every_named(list(instants)))
+
+    def _remove(self, named: Sequence[Instant]) -> bool:
+        removed = [self.storage.delete(self.path(instant)) for instant in named]
         if any(removed):
             self.storage.sync(self.layout.timeline_folder)
+        return any(removed)
 
     def delete_savepoint(self, instant_time: str) -> None:
         """Remove the savepoint of that instant. The completed file goes last: until then it is a savepoint, after that there is none."""
@@ -209,6 +226,15 @@ class ActiveTimeline:
             return instant
         return next((one for one in self.files() if one == instant), None)
 
+    def _every_named(self, instants: Sequence[Instant]) -> list[Instant]:
+        """The instants in their order, each completed one with every completion time that a file's name has; from one listing."""
+        if not (self.layout.orders_by_completion and any(instant.is_completed for instant in instants)):
+            return list(instants)
+        there: dict[Instant, list[Instant]] = {}
+        for one, _ in self._parsed(self.listed()):
+            there.setdefault(one, []).append(one)
+        return [one for instant in instants for one in (there.get(instant, ()) if instant.is_completed else (instant,))]
+
     def _expect_file(self, instant: Instant) -> None:
         if not has_file(self.storage, self.path(instant)):
             raise IllegalTransitionError(
@@ -240,7 +266,7 @@ class ActiveTimeline:
         try:
             if completed.action.is_write and self._is_built_upon(completed.requested_time):
                 raise self.unknown(completed) from cause
-            self.delete(completed)
+            self._remove([completed])
         except (StorageError, FormatError, InstantNotFoundError) as error:
             raise self.unknown(completed) from error
         raise LockLostError(

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Protocol
 
-from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
+from lakehouse_engine.errors import CorruptFileError, FormatError, LakehouseError, StoredFileNotFoundError
 from lakehouse_engine.format.v6.archived_record import archived_entry
 from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v8.history import (
@@ -29,10 +29,11 @@ from lakehouse_engine.format.v8.history import (
 from lakehouse_engine.format.v8.properties import history_folder
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
-from lakehouse_engine.model.order import in_time_order
+from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline, MergePlan, NewestFile
+from lakehouse_engine.timeline.kept import KeptCommits
 
 logger = logging.getLogger(__name__)
 
@@ -115,8 +116,43 @@ def _folder(layout: Layout, config: TableConfig) -> str:
 
 
 def archived_moments(storage: Storage, layout: Layout, config: TableConfig) -> Callable[[], Mapping[str, str]]:
-    """Completion times of archived instants by requested time, read on demand; empty for tables ordered by requested time."""
-    return cache(LsmHistory(storage, layout, _folder(layout, config)).moments) if layout.orders_by_completion else dict
+    """When archived instants show, by requested times, read when first asked for; nothing where requested times count."""
+    if not layout.orders_by_completion:
+        return dict
+    kept, history = KeptCommits(storage, layout), LsmHistory(storage, layout, _folder(layout, config))
+    return cache(partial(_ArchivedMoments, history, cache(kept.moments), cache(history.current)))
+
+
+@dataclass(frozen=True, slots=True)
+class _ArchivedMoments(Mapping[str, str]):
+    """Reads the file of the history that an instant is in, and none for a commit that is kept for a savepoint."""
+
+    history: LsmHistory
+    kept: Callable[[], Mapping[str, str]]
+    files: Callable[[], Sequence[HistoryFile]]
+    read: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def __getitem__(self, time: str) -> str:
+        if (kept := self.kept().get(time)) is not None:
+            return kept
+        for file in self.files():
+            if not (is_later(file.first, time) or is_later(time, file.last)) and time in (found := self._of(file)):
+                return found[time]
+        raise KeyError(time)
+
+    def _of(self, file: HistoryFile) -> Mapping[str, str]:
+        if file.name not in self.read:
+            try:
+                self.read[file.name] = self.history.moments([file])
+            except StoredFileNotFoundError:
+                self.read[file.name] = self.history.moments()  # it was merged into another meanwhile
+        return self.read[file.name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.history.moments())
+
+    def __len__(self) -> int:
+        return len(self.history.moments())
 
 
 _LOOKS = 4
@@ -190,10 +226,12 @@ class LsmHistory:
         """Like `instants`, without damaged files."""
         return _once(instant for file, data in self._contents() for instant in self._whole(file, data))
 
-    def moments(self) -> Mapping[str, str]:
-        """When each archived instant becomes visible, by requested time (`Timeline.of_states`); raises as `entries`."""
+    def moments(self, files: Iterable[HistoryFile] | None = None) -> Mapping[str, str]:
+        """When each archived instant, or each one of these files, shows, by its requested time (`Timeline.of_states`); raises as `entries`,
+        and `StoredFileNotFoundError` where one of these files is gone.
+        """
         found: dict[str, str] = {}
-        for file, data in self._contents():
+        for file, data in self._contents() if files is None else ((file, self.read(file)) for file in files):
             with self._naming(file.name):
                 found |= read_moments(data, file)
         return found
@@ -279,16 +317,23 @@ class LsmHistory:
             chosen = [file for file in current if is_whole or file.name in (names or ())]
             try:
                 found = [(file, self.read(file)) for file in chosen]
-            except StoredFileNotFoundError:
+            except StoredFileNotFoundError as error:
                 if look == _LOOKS - 1:
-                    raise
+                    listed = f"{error.message}, and {self.path}/{manifest_name(self.newest_number())} lists it; `repair` sees to it"
+                    raise StoredFileNotFoundError(listed, **error.context) from error
                 continue  # it was merged into another, which a newer manifest lists
             yield from reversed(found)
             return
 
     def read(self, file: HistoryFile) -> bytes:
-        """Content of a history file. Raises `StoredFileNotFoundError`."""
-        return self.storage.read(f"{self.path}/{file.name}")
+        """The content of a file of the history. Raises `StoredFileNotFoundError`, and `CorruptFileError` for another size than its manifest
+        says.
+        """
+        data = self.storage.read(f"{self.path}/{file.name}")
+        if len(data) != file.size:
+            said = f"{self.path}/{manifest_name(self.newest_number())} says {file.size}"
+            raise self._told(CorruptFileError(f"{file.name} of the timeline's history has {len(data)} bytes, and {said}"), file.name)
+        return data
 
     def stored(self) -> Iterator[HistoryEntry]:
         """Every archived instant once, with its stored record, newest file first; raises as `entries`."""

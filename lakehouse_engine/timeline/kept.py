@@ -14,6 +14,7 @@ from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.timeline import moments_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,12 @@ class KeptCommits:
     def find(self, instant_time: str) -> Instant | None:
         """The completed instant of that time; None if it is not kept."""
         return next((instant for instant in self.states() if instant.requested_time == instant_time and instant.is_completed), None)
+
+    def moments(self) -> dict[str, str]:
+        """When the commits that are kept show, by requested times (`moments_of`)."""
+        states = self.states()
+        done = {one.requested_time for one in states if one.is_completed}
+        return {time: moment for time, moment in moments_of(states).items() if time in done}
 
     def metadata(self, instant_time: str) -> HoodieCommitMetadata | None:
         """Metadata of the commit of that time; None if it is not kept. Raises `CorruptInstantError`, `MetadataError` with the file."""

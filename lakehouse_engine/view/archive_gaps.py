@@ -6,12 +6,36 @@ through other files that name them (`timeline.archived`).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.timeline.history import LsmHistory
+from lakehouse_engine.timeline.history_head import head_damage
 from lakehouse_engine.view.table_state import TableState
 
 LOST_ARCHIVE = "lakehouse.archive.lost"
 """Property: names of lost archive files, or of files with lost blocks, separated by spaces."""
 ACCEPTED_ARCHIVE = "lakehouse.archive.lost.accepted"
 """Property: losses that were accepted: an unknown write_id counts as new."""
+
+
+def damaged_head(state: TableState) -> tuple[str, str] | None:
+    """The path of the file that should say which files of the history of versions 8 and 9 count, and does not, with what is wrong with it;
+    None where all is well, or the table has no such history.
+    """
+    history = state.archived_timeline
+    found = head_damage(history, _counted(state)) if isinstance(history, LsmHistory) else None
+    return None if found is None else (f"{history.path}/{found[0]}", found[1])
+
+
+def _counted(state: TableState) -> int:
+    """The number of the newest manifest that a checkpoint of live files counts."""
+    checkpoints = LiveCheckpoints(state.storage)
+    for time in checkpoints.times():
+        with suppress(LakehouseError):  # one that is damaged is told by itself
+            return checkpoints.read(time).archive_number
+    return 0
 
 
 A_PART = ":part"

@@ -19,12 +19,11 @@ from collections.abc import Iterable, Iterator
 
 from lakehouse_engine.errors import CorruptInstantError, FormatError, InstantNotFoundError, LakehouseError, MetadataError
 from lakehouse_engine.format.seal import is_intact
-from lakehouse_engine.format.v6.metadata_json import is_sealed_commit
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.order import is_later, latest
+from lakehouse_engine.model.order import NEVER, is_later, latest
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -43,16 +42,16 @@ def lost_commits(state: TableState) -> tuple[Instant, ...]:
     suspected = [instant for instant in _suspects(state) if _was_completed(state, instant)]
     if not suspected:
         return ()
-    # A listing is not of one moment. What is missing before a second listing starts, and is not being taken back then, was lost.
-    gone = {instant for instant in suspected if not has_file(state.storage, completed_path(state, instant))}
+    # A listing is not of one moment. What is gone before a second listing begins, and is not being taken back in that, was lost.
+    gone = {instant for instant in suspected if state.active.find_completed(instant) is None}
     now = state.refresh()
     return tuple(one.at(State.COMPLETED) for one in _suspects(now) if one in gone and not _is_taken_back(now, one))
 
 
 def check_no_commit_is_lost(state: TableState, lost: Iterable[Instant], *, until: str | None = None) -> None:
-    """Raise `CorruptInstantError` with the file of the first lost commit up to `until` (None: of any)."""
+    """Raise `CorruptInstantError` naming the file of the first of these lost commits that may show at the moment `until` (None: of any)."""
     for instant in lost:
-        if state.order.is_visible(instant.requested_time, until):
+        if until is None or not is_later(instant.requested_time, until):
             raise CorruptInstantError(
                 f"the completed file of the {instant.action} {instant.requested_time} is gone, and later changes of the table rest on that"
                 " write: put the file back from a backup; `repair` says what else leads out",
@@ -63,8 +62,28 @@ def check_no_commit_is_lost(state: TableState, lost: Iterable[Instant], *, until
 
 
 def completed_path(state: TableState, instant: Instant) -> str:
-    """Path of the file that completes an instant."""
-    return f"{state.layout.timeline_folder}/{state.layout.file_name(instant.at(State.COMPLETED))}"
+    """The path of the file that completes an instant; with `*` for a completion time that is not known any more."""
+    completed, folder = instant.at(State.COMPLETED), state.layout.timeline_folder
+    if state.layout.orders_by_completion and completed.completed_at is None:
+        return f"{folder}/{completed.requested_time}_*.{completed.action}"
+    return f"{folder}/{state.layout.file_name(completed)}"
+
+
+def writes_before(state: TableState, time: str) -> Timeline:
+    """The completed writes before one whose completed file is gone or damaged."""
+    found = state.timeline.completed().writes().filter(lambda one: one.requested_time != time)
+    return found.up_to(shown_at(state, time))
+
+
+def writes_since(state: TableState, time: str) -> Timeline:
+    """The completed writes after one whose completed file is gone or damaged."""
+    return state.timeline.completed().writes().after(shown_at(state, time))
+
+
+def shown_at(state: TableState, time: str) -> str:
+    """The moment at which a write shows; of one whose completion time is gone, a moment before that, since which nothing else showed."""
+    moment = state.order.moment(time)
+    return time if moment == NEVER else moment
 
 
 def _suspects(state: TableState) -> list[Instant]:
@@ -86,7 +105,7 @@ def _was_completed(state: TableState, instant: Instant) -> bool:
     if _may_have_other_writers(state) or has_file(state.storage, heartbeat_file(instant.requested_time)):
         return False
     try:
-        is_ours = is_sealed_commit(state.active.read(instant))
+        is_ours = state.layout.is_sealed_commit(state.active.read(instant))
     except InstantNotFoundError:
         return False
     return is_ours and any(_proves(state, one, instant) for one in reversed(state.timeline.completed().instants))

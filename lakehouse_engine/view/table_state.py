@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from lakehouse_engine.errors import (
-    CorruptInstantError,
     InstantNotFoundError,
 )
 from lakehouse_engine.format.v6.layout import Layout
@@ -63,6 +62,8 @@ class TableState:
     """Directories beside the timeline when it was listed; None if the listing does not say."""
     may_be_moving: bool = field(default=False, repr=False, compare=False)
     """True if a change of the table's version may be running, or was interrupted."""
+    completed_again: tuple[StoredFile, ...] = field(default=(), repr=False, compare=False)
+    """`ActiveTimeline.completed_again` of that listing."""
 
     @classmethod
     def load(cls, storage: Storage, manifest: Manifests = from_commits) -> TableState:
@@ -201,21 +202,5 @@ class TableState:
         view = FileSystemView(
             lister, timeline, lambda: manifest.replaced_at, manifest.written_partitions, manifest.has, kept, planned
         )
-        return cls(storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving)
-
-
-def check_completed_files(state: TableState) -> None:
-    """Raise `CorruptInstantError` for a completed write with an empty file: further writes would bury it.
-
-    Torn files show when they are read; an empty one would pass for a commit without files. Uses the listing of this state.
-    """
-    for instant, entry in state.timeline_files.items():
-        if not entry.size and instant.is_completed and instant.action.is_write:
-            raise CorruptInstantError(
-                "a completed write has an empty file: it was torn, and what it wrote is unknown; put the file back from a backup, or"
-                " restore the table to before it",
-                instant=instant,
-                path=entry.path,
-                bytes=0,
-                table=state.config.name,
-            )
+        again = active.completed_again(listing, files)
+        return cls(storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving, again)

@@ -10,6 +10,7 @@ from lakehouse_engine.errors import (
     InstantCleanedError,
     InstantNotFoundError,
     LakehouseError,
+    LateAttemptError,
     LockTimeoutError,
     MissingFileError,
     RollbackError,
@@ -148,7 +149,7 @@ A2, A3, B2, C2 = ("a", 2, "x", "a2"), ("a", 3, "x", "a3"), ("b", 2, "x", "b2"), 
 A5, A6, B5, D1, E1 = ("a", 5, "x", "a5"), ("a", 5, "x", "a6"), ("b", 5, "x", "b5"), ("d", 1, "x", "d1"), ("e", 1, "x", "e1")
 F1, G1 = ("f", 1, "y", "f1"), ("g", 1, "w", "g1")
 
-_OVERTAKEN = (CompactionError, MissingFileError)
+_OVERTAKEN = (CompactionError, LateAttemptError, MissingFileError)
 """A restore keeps executors out by the file of their lock, which storages in memory have none of: it may take the logs that one reads."""
 
 SCENARIOS = (

@@ -37,8 +37,13 @@ def put_back_savepoints(state: TableState) -> TableState:
     lost = lost_savepoints(state)
     for instant, content in lost.items():
         logger.warning("the completed file of the savepoint %s of %s was gone; it is put back", instant.requested_time, state.config.name)
-        complete(state, instant.at(State.INFLIGHT), decode_plan(HoodieSavepointMetadata, content), content)
+        put_back_savepoint(state, instant, content)
     return state.refresh() if lost else state
+
+
+def put_back_savepoint(state: TableState, instant: Instant, content: bytes) -> None:
+    """Complete a lost savepoint again. The table lock is held."""
+    complete(state, instant.at(State.INFLIGHT), decode_plan(HoodieSavepointMetadata, content), content)
 
 
 def _is_whole(content: bytes) -> bool:

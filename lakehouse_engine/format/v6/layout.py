@@ -51,6 +51,10 @@ class Layout(Protocol):
 
     def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes: ...
 
+    def is_sealed_commit(self, data: bytes) -> bool:
+        """Whether this engine wrote that commit metadata, whole or not."""
+        ...
+
 
 def layout_of(config: TableConfig) -> Layout:
     """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known, and as `check_readable` and

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError
-from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata
+from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata, is_sealed_commit
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 
@@ -55,3 +55,6 @@ class LayoutV1:
 
     def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes:
         return encode_commit_metadata(metadata)
+
+    def is_sealed_commit(self, data: bytes) -> bool:
+        return is_sealed_commit(data)
