@@ -55,7 +55,7 @@ ROOMS = {
         ("request",),
         ("context", "result"),
         ("batches", "locate"),
-        ("plan",),
+        ("plan", "beside"),
         ("shares",),
         ("routes",),
         ("operation", "create", "alter", "partitions"),

@@ -9,15 +9,17 @@ from typing import Any
 
 from tests.crash.checker import look, saved_rows
 from tests.crash.scenarios import COLUMNS
-from tests.crash.timeline import Violation, expect, record_of
+from tests.crash.timeline import Violation, expect, read_timeline, record_of
 from tests.explorer.disk import Disk
+from tests.support.versions import timeline_folder
 
 Rows = Mapping[str, tuple[Any, ...]]
 Effect = Callable[[Rows], Rows]
 """What a write makes of the rows of a table."""
 
-_DONE = re.compile(r"\.hoodie/(\d{17})\.(commit|deltacommit|replacecommit|savepoint|clean|restore|rollback)")
-_PLAN = re.compile(r"\.hoodie/(\d{17})\.(restore|rollback)\.requested")
+_ACTIONS = "commit|deltacommit|replacecommit|savepoint|clean|restore|rollback"
+_DONE = re.compile(rf"\.hoodie/(?:timeline/)?(\d{{17}})(?:_\d{{17}})?\.({_ACTIONS})")
+_PLAN = re.compile(r"\.hoodie/(?:timeline/)?(\d{17})\.(restore|rollback)\.requested")
 LOCK = ".hoodie/lock"
 """Hudi's, which is no part of the table."""
 _WRITES = ("commit", "deltacommit", "replacecommit")
@@ -53,6 +55,11 @@ class Oracle:
 
     def __post_init__(self) -> None:
         self.beginning = frozenset(self.at)
+        self.by_completion = timeline_folder(self.disk) != ".hoodie"
+
+    def moment(self, time: str) -> str:
+        """When an instant shows."""
+        return read_timeline(self.disk).moment(time) if self.by_completion else time
 
     @property
     def rows(self) -> Rows:
@@ -103,7 +110,13 @@ class Oracle:
         write = self._now.get(actor)
         if write is None:
             # A service: the rows are as they were, now and as of its instant.
-            self.at[time] = self.at[max(other for other in self.at if other < time)]
+            moments = {other: self.moment(other) for other in self.at}
+            self.at[time] = self.at[max((other for other in self.at if moments[other] < self.moment(time)), key=lambda one: moments[one])]
+            return
+        if self.by_completion:
+            write.instants.append(time)
+            self.at[time] = dict(write.effect(self.rows))
+            self.states.append(self.at[time])
             return
         newest = max(self.at, default="")
         expect(actor in self.foreign or time > newest, f"{time} of {actor} is published after {newest}")
@@ -122,7 +135,8 @@ class Oracle:
                 self._going.add(target)
             return
         target = plan["savepointToRestoreTimestamp"]
-        self.at = {time: rows for time, rows in self.at.items() if time <= target}
+        to = self.moment(target)
+        self.at = {time: rows for time, rows in self.at.items() if self.moment(time) <= to}
         self.restores.append(target)
         self.states.append(self.at[target])
         self.check_now()
@@ -130,7 +144,7 @@ class Oracle:
     def _taken_back(self, time: str, *, looking: bool = True) -> None:
         self._going.discard(time)
         del self.at[time]
-        self.states.append(self.at[max(self.at)] if self.at else {})
+        self.states.append(self.at[max(self.at, key=self.moment)] if self.at else {})
         if looking:
             self.check_now()
 
