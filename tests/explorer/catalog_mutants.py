@@ -12,7 +12,7 @@ import lakehouse_engine.catalog.catalog as catalog
 import lakehouse_engine.catalog.dropping as dropping
 import lakehouse_engine.catalog.making as making
 import lakehouse_engine.catalog.schema_drop as schema_drop
-import lakehouse_engine.view.table_state as table_state
+import lakehouse_engine.view.opening as opening
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_below
@@ -94,7 +94,7 @@ def makers_of_tables_do_not_look_for_views(patch: Patch) -> None:
 
 
 def a_listing_of_nothing_is_a_table_without_rows(patch: Patch) -> None:
-    patch.setattr(table_state, "check_there", lambda storage, listing: None)
+    patch.setattr(opening, "check_there", lambda storage, listing: None)
 
 
 Mutant = Callable[[Patch], None]
