@@ -181,7 +181,7 @@ def test_inserts_leave_it_to_the_write_to_compute_it_once(lakehouse: Lakehouse, 
 
     made(lakehouse)
     given: list[list[str]] = []
-    monkeypatch.setattr("lakehouse_engine.table.completed", seen)
+    monkeypatch.setattr("lakehouse_engine.spark.completing.completed", seen)
     lakehouse.sql(f"insert into s.t (id, ts, n) values ('a', {at(FIRST)}, 1)")
     lakehouse.sql(f"insert overwrite s.t (id, ts, twice, day) values ('a', {at(FIRST)}, default, date '{FIRST}')")
     assert given == [["id", "ts", "n"], ["id", "ts", "day"]]
