@@ -54,9 +54,9 @@ class KeptCommits:
             raise type(error)(error.message + hint, **{**error.context, **where}) from error
 
     def put_back(self, instant_time: str) -> bool:
-        """Put a kept commit on the active timeline again; False where it is not kept.
+        """Put a kept commit back on the active timeline; False if it is not kept.
 
-        Its completed file comes first: with the others only it would be a dead write, to be rolled back.
+        Its completed file comes first: with only the others it would be a dead write, to be rolled back.
         """
         if self.find(instant_time) is None:
             return False
@@ -87,5 +87,5 @@ class KeptCommits:
         try:
             self.storage.create(path, content)
         except StoredFileExistsError:
-            # Contents of instants never change: this one was done before.
+            # Contents of instants never change: an earlier run has done this one.
             self.storage.sync(path)

@@ -1,8 +1,8 @@
 """The table lock: one writer changes the timeline at a time, across threads and processes.
 
-Threads of one process queue at a lock in memory. Then come the providers (`timeline/locks`), always in this order: the kernel's lock on
-a file below `.hoodie/.locks`, by which the processes of this engine are ordered cheaply (in an object store Hudi's lock object there), and
-where the table says that Hudi writes it too, Hudi's lock file. They are given back in the opposite order.
+Threads of one process queue at a lock in memory. Then come the providers (`timeline/locks`), always in this order: the kernel's lock on a
+file below `.hoodie/.locks`, which orders this engine's processes cheaply (in an object store, Hudi's lock object there), and Hudi's lock
+file, if the table says that Hudi writes it too. They are released in reverse order.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ LOCK_FILE = ".hoodie/.locks/table.lock"
 WRITES_PREFIX = "write-"
 """What the names of locks beside it begin with that writers hold while they make their files, and not the table's."""
 _MOMENT = 0.01
-"""Seconds that a thread waits for another one before others are told that it waits."""
+"""Seconds that a thread waits for another one before it is listed as waiting."""
 
 
 class Lock(Protocol):
-    """Excludes other writers of a table between entering and leaving; may be entered again by the thread that holds it."""
+    """Excludes other writers of a table; the thread that holds it may enter again."""
 
     def __enter__(self) -> Lock: ...
 
@@ -81,12 +81,11 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 class TableLock:
-    """Lock of the table in `storage`; `timeout_ms` is how long entering waits, in milliseconds. `file`: another lock than the table's.
-    `instead`: what the table is about to say of its lock, for where it says nothing yet, or what allows for none. `known`: its properties,
-    read just now.
+    """Lock of the table in `storage`; `timeout_ms` is the maximum wait in milliseconds. `file`: another lock than the table's. `instead`:
+    lock settings for a table that says nothing yet, or nothing usable. `known`: its properties, just read.
 
-    Entering raises `LockTimeoutError`, which names the holder, and `LockError` where the table's file system or its properties allow for
-    no lock that the engine can take. In a storage in memory only the threads of this process are excluded.
+    Entering raises `LockTimeoutError` with the holder, and `LockError` if the table's file system or properties allow no lock that the
+    engine can take. For a storage in memory only threads of this process are excluded.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class TableLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether the calling thread holds the lock, through this object or another one."""
+        """True if the calling thread holds the lock, through this object or another one."""
         lock = _LOCKS.get(self._key)
         return lock is not None and lock.depth > 0 and lock.owner == threading.get_ident()
 
@@ -150,15 +149,15 @@ class TableLock:
             lock.threads.release()
 
     def confirm(self) -> bool:
-        """Whether the lock, which the caller holds, was held all the time; False where it was lost, and is taken again.
+        """True if the lock, which the caller holds, was held all the time; False if it was lost, and is taken again.
 
-        Raises `LockError` where another program has it now.
+        Raises `LockError` if another program has it now.
         """
         confirmed = [provider.confirm() for provider in self._process_lock().providers]
         return all(confirmed)
 
     def keep(self) -> None:
-        """Keep the lock from expiring; from any thread of the holder."""
+        """Keep the lock from expiring; callable from any thread of the holder."""
         for provider in tuple(self._process_lock().providers):
             provider.keep()
 
@@ -167,7 +166,7 @@ class TableLock:
             return _LOCKS.setdefault(self._key, _ProcessLock())
 
     def _take(self, lock: _ProcessLock, deadline: float, on_wait: Callable[[], None]) -> None:
-        """Take the providers' locks, one after the other; on failure, none of them."""
+        """Take the providers' locks one after the other; none of them on failure."""
         try:
             if self._path is not None:
                 self._check_kept(self._path)
@@ -192,13 +191,13 @@ class TableLock:
 
 
 def confirm_lock(storage: Storage) -> bool:
-    """As `TableLock.confirm`, of the lock that the calling thread holds; True where it holds none."""
+    """`TableLock.confirm` for the calling thread's lock; True if it holds none."""
     lock = TableLock(storage)
     return not lock.is_held or lock.confirm()
 
 
 def _shared(storage: Storage, file: str, options_of: Callable[[str], LockOptions]) -> Iterator[StorageLock | HudiFileLock]:
-    """The locks that are kept in the storage itself, and looked at by other programs. `options_of` the table in a folder."""
+    """Locks that are stored with the table and read by other programs. `options_of` returns the options of the table in a folder."""
     is_tables = f"/{file}".endswith(f"/{LOCK_FILE}")
     if not is_tables and not in_object_store(storage):
         return
@@ -221,20 +220,20 @@ def _give_back(lock: _ProcessLock) -> None:
 
 def _key(storage: Storage, file: str) -> str:
     path = storage.local_path(file)
-    return os.path.realpath(path) if path else storage.uri(file)  # where the file is, also of a table that is held elsewhere
+    return os.path.realpath(path) if path else storage.uri(file)  # where the file is, even for a table that is read elsewhere
 
 
 def lock_holder(storage: Storage, file: str = LOCK_FILE) -> str | None:
-    """Who holds a lock of the table in `storage` at this moment, for a message; None where it is free. Neither waits nor changes anything.
+    """Current holder of a lock of the table in `storage`, for a message; None if it is free. Neither waits nor changes anything.
 
-    In a storage that is not in the local file system only the threads of this process are known, and the maker of Hudi's lock file.
+    For a storage outside of the local file system, only threads of this process and the maker of Hudi's lock file are known.
     """
     found = find_lock_holder(storage, file)
     return None if found is None else str(found)
 
 
 def find_lock_holder(storage: Storage, file: str = LOCK_FILE) -> Holder | None:
-    """As `lock_holder`, in parts."""
+    """`lock_holder` as its parts."""
     path, known = storage.local_path(file), _LOCKS.get(_key(storage, file))
     if known is not None and known.depth:
         return parse_holder(known.holder)

@@ -1,7 +1,7 @@
-"""Changes of the history of a table of version 8 or 9: always a file or more, and then a manifest, as Hudi's `LSMTimelineWriter` does.
+"""Changes the history of a table of version 8 or 9: first files, then a manifest, like Hudi's `LSMTimelineWriter`.
 
-A manifest counts once `_version_` names it, or is gone: the file is deleted, and then created with the new number. What a process that died
-before that left is written again. Files of earlier manifests stay for those who read by them. The table's lock is held.
+A manifest counts once `_version_` names it, or `_version_` is missing: that file is deleted and created with the new number. What a dead
+process left before that is written again. Files of earlier manifests stay for their readers. The table's lock is held.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from lakehouse_engine.timeline.history_head import whole_files
 logger = logging.getLogger(__name__)
 
 _MOST_BYTES = 1000 * 1024 * 1024
-"""Of files that are merged (Hudi `TIMELINE_COMPACTION_TARGET_FILE_MAX_BYTES`)."""
+"""Limit of merged files (Hudi `TIMELINE_COMPACTION_TARGET_FILE_MAX_BYTES`)."""
 _KEPT_MANIFESTS = 3
 _MERGED_LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LsmWriter:
-    """Each method can be done again after a process died in it."""
+    """Each method can be repeated after a process died in it."""
 
     history: LsmHistory
 
     def append(self, entries: Iterable[HistoryEntry], counted: int = 0) -> str | None:
-        """Add completed instants; the path of their file, None where all of them are in the history. Durable on return. `counted` as in
-        `LsmHistory.next_number`.
+        """Add completed instants; returns the path of their file, None if all of them are already in the history. Durable on return.
+        `counted` as in `LsmHistory.next_number`.
         """
         current = self.history.current()
         ordered = in_time_order(entries, lambda entry: entry.instant.requested_time)
@@ -60,9 +60,9 @@ class LsmWriter:
         return path
 
     def start(self, entries: Sequence[HistoryEntry], number: int) -> None:
-        """Make the history of a table that has none, of completed instants in order of requested times, with the manifest of that number.
+        """Make the history of a table that has none from completed instants in order of requested time, with the manifest of that number.
 
-        Its file is one of merged ones: no archiving wrote it (`LsmHistory.newest_file`).
+        Its file is a merged one: no archiving wrote it (`LsmHistory.newest_file`).
         """
         files = []
         if entries:
@@ -74,21 +74,21 @@ class LsmWriter:
         storage.create(f"{folder}/{VERSION_FILE}", render_version(number))
 
     def merge(self, batch: int, counted: int = 0) -> list[str]:
-        """Merge the files of each level that has `batch` of them; the paths of the merged files."""
+        """Merge the files of each level that has `batch` of them; returns the merged files' paths."""
         merged: list[str] = []
         while path := self._merge_one(batch, counted):
             merged.append(path)
         return merged
 
     def drop(self, name: str) -> None:
-        """Take a file out of those that count, if it is one."""
+        """Remove a file from the current ones, if it is one."""
         current = self.history.current()
         kept = [file for file in current if file.name != name]
         if len(kept) < len(current):
             self._publish(kept)
 
     def settle(self) -> None:
-        """Name the manifest that counts, where a process died before it did."""
+        """Name the current manifest, if a process died before it did."""
         path, number = f"{self.history.path}/{VERSION_FILE}", self.history.newest_number()
         if number and self.history.storage.head(path) is None:
             self.history.storage.create(path, render_version(number))
@@ -103,7 +103,7 @@ class LsmWriter:
         storage.create(f"{folder}/{VERSION_FILE}", render_version(new))
 
     def tidy(self, merged: int = 0) -> None:
-        """Remove manifests but for the last three, and one for each of `merged` files, and what none of those lists."""
+        """Remove manifests except the last three and one for each of the `merged` files, and files that none of those lists."""
         listed = self.history.listed()
         numbers = sorted((number for entry in listed if (number := manifest_number(entry.name)) is not None), reverse=True)
         kept = numbers[: _KEPT_MANIFESTS + merged]
@@ -116,7 +116,7 @@ class LsmWriter:
         self._remove([*map(manifest_name, numbers[len(kept) :]), *files])
 
     def _there(self, current: Sequence[HistoryFile], instants: Sequence[Instant]) -> set[Instant]:
-        """Those of the instants that are in the history: a restore put them back on the active timeline."""
+        """Instants that are already in the history: a restore put them back on the active timeline."""
         times = [instant.requested_time for instant in instants]
         files = [file for file in current if any(not is_later(file.first, time) and not is_later(time, file.last) for time in times)]
         found = {one for file in files for one in read_history_times(self.history.read(file), file)}
@@ -139,7 +139,7 @@ class LsmWriter:
         try:
             self.history.storage.create(path, data)
         except StoredFileExistsError:
-            self.history.storage.overwrite(path, data)  # no manifest that counts lists it: whoever wrote it died
+            self.history.storage.overwrite(path, data)  # no current manifest lists it: its writer died
         return path
 
     def _publish(self, files: Iterable[HistoryFile], counted: int = 0) -> None:

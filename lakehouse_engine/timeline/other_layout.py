@@ -25,11 +25,11 @@ from lakehouse_engine.timeline.kept import KeptCommits
 
 LATER_FOLDER = ".hoodie/timeline"
 MARK = f"{LATER_FOLDER}/lakehouse.moving"
-"""Neither Hudi nor hudi-rs takes a file of that name for an instant."""
+"""Name that neither Hudi nor hudi-rs takes for an instant."""
 
 
 def may_be_moving(layout: Layout, listing: Iterable[StoredFile]) -> bool:
-    """Whether the listing of a timeline tells that the table's version may be about to change, or has changed meanwhile."""
+    """True if a timeline's listing shows that the table's version may be about to change, or has changed meanwhile."""
     paths = [entry.path for entry in listing]
     if layout.orders_by_completion:
         return not paths or MARK in paths
@@ -37,7 +37,7 @@ def may_be_moving(layout: Layout, listing: Iterable[StoredFile]) -> bool:
 
 
 def begin_moving(storage: Storage) -> None:
-    """Say that a timeline of another layout is being made."""
+    """Mark that a timeline of another layout is being made."""
     try:
         storage.create(MARK, b"a change of the table's version is at work, or was cut off; the next write sees to it\n")
     except StoredFileExistsError:
@@ -45,13 +45,13 @@ def begin_moving(storage: Storage) -> None:
 
 
 def is_moving(storage: Storage) -> bool:
-    """Whether a change of the version is at work, or was cut off."""
+    """True if a change of the version is running, or was interrupted."""
     return storage.head(MARK) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class OtherLayout:
-    """The timeline that does not count, of a table with these properties and layout. The table's lock is held."""
+    """The timeline that does not count, for a table with these properties and layout. The table's lock is held."""
 
     storage: Storage
     config: TableConfig
@@ -62,7 +62,7 @@ class OtherLayout:
         return LayoutV1() if self.layout.orders_by_completion else LayoutV2(LATER_FOLDER)
 
     def remove(self) -> None:
-        """Remove it, and the mark last; each step may have been done before by a process that died."""
+        """Remove it, and the mark last; an earlier run may have done any step."""
         if not is_moving(self.storage):
             return
         self.clear()
@@ -73,7 +73,7 @@ class OtherLayout:
             self.storage.delete_tree(LATER_FOLDER)
 
     def clear(self) -> None:
-        """Remove it, but for the mark."""
+        """Remove it, but not the mark."""
         if self.layout.orders_by_completion:
             self._remove_six()
         else:

@@ -1,4 +1,4 @@
-"""Whether a table is there (still): others may drop, rename or replace it while it is read or written."""
+"""Detects a table that was dropped, renamed or replaced while it is read or written."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from lakehouse_engine.storage.locations import has_file, in_object_store
 from lakehouse_engine.timeline.config_store import BACKUP, PROPERTIES
 
 _SYMPTOMS = (StorageError, TimelineError, FormatError, LockError, TaskError)
-"""Errors as which a vanished table shows: a file, an instant or the lock is missing."""
+"""Errors that a vanished table causes: a missing file, instant or lock."""
 
 
 def gone(storage: Storage) -> TableNotFoundError:
-    """The error for a table that is not there any more."""
+    """Error for a table that no longer exists."""
     return TableNotFoundError(
         f"there is no Hudi table at {storage.root} (any more): it was dropped or renamed, or never made", path=storage.root
     )
 
 
 def check_there(storage: Storage, listing: Iterable[StoredFile]) -> None:
-    """Raise `TableNotFoundError` where the table went before its meta folder was listed, or meanwhile.
+    """Raise `TableNotFoundError` if the table disappeared before or while its meta folder was listed.
 
-    A listing of an object store is of one moment, and the properties, which are deleted first, are in it: no request is made.
+    An object store's listing is of one moment and includes the properties, which are deleted first: no request is made.
     """
     if in_object_store(storage) and any(entry.path in (PROPERTIES, BACKUP) for entry in listing):
         return
@@ -43,9 +43,9 @@ def check_there(storage: Storage, listing: Iterable[StoredFile]) -> None:
 
 @contextmanager
 def told_if_gone(storage: Storage) -> Iterator[None]:
-    """Raise `TableNotFoundError` in place of errors of the body that come from the table being gone.
+    """Raise `TableNotFoundError` instead of errors in the body that come from the table's disappearance.
 
-    Unknown outcomes of commits and timeouts of locks are raised as they are.
+    Unknown commit outcomes and lock timeouts are raised unchanged.
     """
     try:
         yield
@@ -65,5 +65,5 @@ def _is_gone(storage: Storage) -> bool:
 
 
 def _has_properties(storage: Storage) -> bool:
-    """The properties are looked for twice: whoever replaces them may be between the two files."""
+    """Looks for the properties twice: a process that replaces them may be between its two files."""
     return any(has_file(storage, path) for path in (PROPERTIES, BACKUP, PROPERTIES))

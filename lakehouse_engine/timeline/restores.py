@@ -1,7 +1,7 @@
-"""Restores and rollbacks on a timeline: which instant each goes back to, and what it takes back.
+"""Restores and rollbacks on a timeline: where each goes back to, and what it takes back.
 
-Restores stay on the active timeline: archiving leaves them, as in Hudi, so that incremental readers can be told. So do rollbacks that took
-rows from the table, which those of dead writers do not: nobody can have read those. Plans look the same; a note with them tells.
+Restores stay on the active timeline, as in Hudi, so that incremental readers can be told. So do rollbacks that removed rows from the table;
+rollbacks of dead writers do not, because their rows were never readable. Plans look the same; a note distinguishes them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.timeline import Timeline
 
 WAS_PUBLISHED = "published"
-"""The note of a rollback of a completed write that had changed rows (Hudi's rollbacks have none)."""
+"""Note of a rollback of a completed write that had changed rows (Hudi's rollbacks have none)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreRecord:
-    """A restore, completed or not, from its plan; `rolled_back` are instant times, newest first. Or a rollback of a completed write.
+    """A restore, completed or not, from its plan, or a rollback of a completed write; `rolled_back` are instant times, newest first.
 
     `moment` is that of the target, an instant.
     """
@@ -34,9 +34,9 @@ class RestoreRecord:
     moment: str
 
     def took_back(self, moment: str) -> bool:
-        """Whether somebody who had read up to that moment may have read something that this restore took back.
+        """True if a reader up to that moment may have read something that this restore took back.
 
-        When the instants that are gone were completed, nobody knows any more; they were so after they were requested.
+        Completion times of removed instants are unknown; they were later than the requests.
         """
         if not is_later(moment, self.moment) or not is_later(self.instant.requested_time, moment):
             return False
@@ -45,9 +45,9 @@ class RestoreRecord:
 
 
 def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
-    """The restores of a timeline with a plan that says where to (Hudi's do since 0.13), oldest first.
+    """Restores of a timeline whose plan names the target (Hudi's do since 0.13), oldest first.
 
-    Raises `CorruptInstantError` where the plan of one that has begun is damaged: what it took back cannot be told.
+    Raises `CorruptInstantError` if the plan of a begun one is damaged: what it took back is unknown.
     """
     asked = (instant for instant in timeline if instant.action is Action.RESTORE and not came_late(active.storage, timeline, instant))
     found = (_record(active, timeline, instant) for instant in asked)
@@ -55,10 +55,9 @@ def restores(active: ActiveTimeline, timeline: Timeline) -> list[RestoreRecord]:
 
 
 def rollbacks(active: ActiveTimeline, timeline: Timeline, since: str) -> list[RestoreRecord]:
-    """The rollbacks after the moment `since` that took rows from the table, oldest first; each goes back to the write before the
-    one that it took.
+    """Rollbacks after the moment `since` that removed rows, oldest first; each goes back to the write before its target.
 
-    Raises `CorruptInstantError` where neither plan nor outcome of one is whole: what it took back cannot be told.
+    Raises `CorruptInstantError` if neither plan nor outcome of one is complete: what it took back is unknown.
     """
     noted = (one for one in timeline.after(since) if one.action is Action.ROLLBACK and took_rows(active, one))
     found = ((one, taken_by(active, one)) for one in noted)
@@ -68,9 +67,9 @@ def rollbacks(active: ActiveTimeline, timeline: Timeline, since: str) -> list[Re
 
 
 def took_rows(active: ActiveTimeline, rollback: Instant) -> bool:
-    """Whether a rollback, completed or not, is of a completed write that had changed rows. One without a whole plan has not begun.
+    """True if a rollback, completed or not, targets a completed write that had changed rows. One without a whole plan has not begun.
 
-    Raises `CorruptInstantError` where one has begun and that cannot be told.
+    Raises `CorruptInstantError` if one has begun and that is unknown.
     """
     try:
         return rollback_note(active, rollback) == WAS_PUBLISHED
@@ -83,8 +82,8 @@ def took_rows(active: ActiveTimeline, rollback: Instant) -> bool:
 
 
 def rollback_note(active: ActiveTimeline, rollback: Instant) -> str | None:
-    """What was noted with a rollback, which its plan and its outcome both have, but where Hudi carried our plan out. Raises as
-    `ActiveTimeline.plan`, of what is completed only where neither is whole.
+    """Note of a rollback, in its plan and its outcome, unless Hudi carried out our plan. Raises as `ActiveTimeline.plan`; for a completed
+    one only if neither is complete.
     """
     plan = rollback.at(State.REQUESTED)
     if not rollback.is_completed:
@@ -105,7 +104,7 @@ def rollback_note(active: ActiveTimeline, rollback: Instant) -> str | None:
 
 
 def taken_by(active: ActiveTimeline, rollback: Instant) -> str | None:
-    """The time of the instant that a rollback takes back, or took back. Raises as `ActiveTimeline.plan`."""
+    """Time of the instant that a rollback takes back. Raises as `ActiveTimeline.plan`."""
     try:
         target = active.plan(HoodieRollbackPlan, rollback.at(State.REQUESTED)).instant_to_rollback
     except (InstantNotFoundError, MetadataError):
@@ -123,9 +122,9 @@ def _rollback(rollback: Instant, writes: Timeline, time: str) -> RestoreRecord:
 
 
 def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord | None:
-    """The restore that is not finished, None where there is none or its plan is not whole (then it has not begun).
+    """The unfinished restore; None if there is none, or its plan is incomplete (then it has not begun).
 
-    Raises `CorruptInstantError` where it has begun and its plan is damaged.
+    Raises `CorruptInstantError` if it has begun and its plan is damaged.
     """
     pending = [instant for instant in timeline if instant.action is Action.RESTORE and not instant.is_completed]
     begun = [instant for instant in pending if not came_late(active.storage, timeline, instant)]
@@ -133,10 +132,10 @@ def pending_restore(active: ActiveTimeline, timeline: Timeline) -> RestoreRecord
 
 
 def came_late(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
-    """Whether a plan to go back reached an object store when nobody waited for it any more: it was not answered, and who asked was told so.
+    """True if a plan to go back reached an object store late: it was not answered, and its caller was told so.
 
-    Whatever is requested after such a plan is requested once it is carried out. What there is after one that nobody carries out was
-    therefore made without it, and is not to be built upon what it takes away.
+    Whatever is requested after such a plan is requested once it was carried out. So instants after a plan that no process carries out were
+    made without it, and must not lose what they build on.
     """
     if not in_object_store(storage) or instant.state is not State.REQUESTED:
         return False
@@ -144,9 +143,9 @@ def came_late(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
 
 
 def restore_plan(active: ActiveTimeline, instant: Instant) -> HoodieRestorePlan:
-    """The plan from the requested file; where that is damaged or gone, from the inflight file, which has it too (not in Hudi's restores).
+    """Plan from the requested file, or from the inflight file if that is damaged or gone (Hudi's restores do not have it there).
 
-    Raises `InstantNotFoundError`, and `MetadataError` naming the requested file.
+    Raises `InstantNotFoundError`, and `MetadataError` with the requested file.
     """
     try:
         return active.plan(HoodieRestorePlan, Instant(instant.requested_time, Action.RESTORE, State.REQUESTED))

@@ -12,19 +12,18 @@ from lakehouse_engine.model.order import NEVER, Order, in_time_order, is_later, 
 _ACTION_ORDER = {action: number for number, action in enumerate(Action)}
 
 
-# Without slots, so that what is derived can be cached on the instance.
+# No slots, so that derived values can be cached on the instance.
 @dataclass(frozen=True)
 class Timeline:
-    """Instants in order of time, each (time, family of action) once, at the highest state that it reached.
+    """Instants in time order, each (time, family of action) once, at its highest state.
 
-    A compaction is of the family of `commit`, a log compaction of `deltacommit` (they complete as those). A savepoint has the
-    time of the commit that it pins; both are entries. `start` and `is_committed` are asked of a timeline as loaded, not of a
-    filtered one.
+    A compaction belongs to the family of `commit`, a log compaction to `deltacommit` (their completed actions). A savepoint has the time of
+    its commit; both are entries. `start` and `is_committed` are for a timeline as loaded, not for a filtered one.
     """
 
     instants: tuple[Instant, ...] = ()
     restored_to: str | None = None
-    """Set while a restore to that instant is not finished: later writes are left out, whether or not their files are gone yet."""
+    """Target of an unfinished restore: later writes are left out, whether or not their files are gone yet."""
     order: Order = field(default_factory=Order.by_request, compare=False, repr=False)
 
     @classmethod
@@ -36,8 +35,8 @@ class Timeline:
         archived: Callable[[], Mapping[str, str]] = dict,
         logs_by_writer: str = "",
     ) -> Timeline:
-        """Group state files (each given as an instant, in any order) to the highest state of each. `archived` as `Order.by_completion`
-        takes it, `logs_by_writer` as `Order.by_request`.
+        """Group state files (each given as an instant, in any order) to the highest state of each. `archived` as in `Order.by_completion`,
+        `logs_by_writer` as in `Order.by_request`.
         """
         highest: dict[tuple[str, Action], Instant] = {}
         given = tuple(states)
@@ -50,7 +49,7 @@ class Timeline:
         return cls(tuple(sorted(highest.values(), key=lambda one: (order.place(one.requested_time), _order(one)))), order=order)
 
     def as_restored(self, target: str) -> Timeline:
-        """The timeline as it will be when a restore to `target` is done."""
+        """The timeline as it will be after a restore to `target`."""
         order = self.order
         kept = tuple(one for one in self.instants if not (one.action.is_write and order.is_after(one.requested_time, target)))
         return replace(self, instants=kept, restored_to=target)
@@ -76,11 +75,11 @@ class Timeline:
         return self.filter(lambda instant: instant.action.is_write)
 
     def up_to(self, moment: str | None) -> Timeline:
-        """Instants that show at `moment` (None: now)."""
+        """Instants visible at `moment` (None: now)."""
         return self if moment is None else self.filter(lambda instant: self.order.is_visible(instant.requested_time, moment))
 
     def after(self, moment: str) -> Timeline:
-        """Instants that do not show at `moment` yet."""
+        """Instants not yet visible at `moment`."""
         return self.filter(lambda instant: not self.order.is_visible(instant.requested_time, moment))
 
     def newer_than(self, instant_time: str) -> Timeline:
@@ -99,13 +98,13 @@ class Timeline:
 
     @property
     def newest_time(self) -> str:
-        """The last time on the timeline, at which something was requested or completed; "" of an empty one."""
+        """Latest time on the timeline, requested or completed; "" if it is empty."""
         if not self.order.goes_by_completion:
             return self.instants[-1].requested_time if self.instants else ""
         return latest(time for one in self.instants for time in (one.requested_time, one.completed_at) if time is not None)
 
     def find(self, requested_time: str) -> Instant | None:
-        """The instant of that time; of several the write, rather than the savepoint on it."""
+        """The instant of that time; the write, not the savepoint on it."""
         found = self._by_time.get(requested_time)
         return found[0] if found else None
 
@@ -113,11 +112,11 @@ class Timeline:
         return time in self._by_time
 
     def savepoint_at(self, moment: str) -> str | None:
-        """The savepointed write that shows at exactly this moment; None where there is none."""
+        """The savepointed write that becomes visible at exactly this moment; None without one."""
         return next((time for time in self.savepointed if self.order.moment(time) == moment), None)
 
     def within(self, window: InstantRange) -> InstantRange:
-        """The range, with the instants of this timeline that show in it where their times do not tell."""
+        """The range, with the instants of this timeline visible in it, if times alone do not tell."""
         if not self.order.goes_by_completion:
             return window
         times = frozenset(one.requested_time for one in self.writes() if self.order.is_within(one.requested_time, window))
@@ -125,11 +124,10 @@ class Timeline:
 
     @property
     def start(self) -> Instant | None:
-        """The first write whose time is not savepointed: what is older was archived, and counts as committed.
+        """First write that is not savepointed: older ones were archived, and count as committed.
 
-        A savepointed commit stays when those after it are archived, so it does not mark the start unless there is no other
-        (hudi-format 2.2; Hudi `HoodieDefaultTimeline.getFirstNonSavepointCommit`). A pending write marks it too, so that its files
-        never count as archived.
+        A savepointed commit stays when later ones are archived, so it does not mark the start unless there is no other (hudi-format 2.2;
+        Hudi `HoodieDefaultTimeline.getFirstNonSavepointCommit`). A pending write marks it too, so that its files never count as archived.
         """
         return self._start
 
@@ -139,13 +137,13 @@ class Timeline:
         return self._savepointed
 
     def is_committed(self, instant_time: str) -> bool:
-        """Whether files of that instant are part of the table: it is a completed write, or older than the timeline's start."""
+        """True if files of that instant are part of the table: it is a completed write, or older than the timeline's start."""
         if instant_time in self._completed_writes:
             return True
         return self.is_before_start(instant_time) and instant_time not in self._pending_writes
 
     def is_before_start(self, instant_time: str) -> bool:
-        """Whether an instant was requested before the timeline's start: one that is not on the timeline is archived then."""
+        """True if an instant was requested before the timeline's start: if it is not on the timeline, it is archived."""
         return self._start is not None and is_later(self._start.requested_time, instant_time)
 
     @cached_property
@@ -165,7 +163,7 @@ class Timeline:
 
     @property
     def pending_compactions(self) -> frozenset[str]:
-        """Times of compactions that are scheduled and not completed."""
+        """Times of scheduled and incomplete compactions."""
         return self._pending_compactions
 
     @cached_property
@@ -179,9 +177,9 @@ class Timeline:
     @cached_property
     def _start(self) -> Instant | None:
         if self.restored_to is not None:
-            # Everything up to the target is part of the table, on the timeline or archived: it begins right behind it.
+            # Everything up to the target is part of the table, active or archived: it begins right after it.
             return Instant(f"{self.restored_to}0", Action.RESTORE, State.REQUESTED)
-        # By requested times in every version: archived instants are told by those.
+        # By requested times in every version, because archived instants are identified by those.
         writes = in_time_order((one for one in self.instants if one.action.is_write), lambda one: one.requested_time)
         return next((instant for instant in writes if instant.requested_time not in self._savepointed), writes[0] if writes else None)
 

@@ -1,7 +1,7 @@
-"""The zone of a table's instants, from the table itself.
+"""Time zone of a table's instants, inferred from the table.
 
-With `hoodie.table.timeline.timezone=LOCAL` (Hudi's default) every writer takes the zone of its own process, and nothing on disk names it.
-But the file that requests an instant is made at the moment that the instant's digits tell: its modification time (UTC) gives them away.
+With `hoodie.table.timeline.timezone=LOCAL` (Hudi's default) every writer uses its process's zone, which is not stored. But the file that
+requests an instant is made at the moment of the instant's digits, so its modification time (UTC) reveals the zone.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _STEP = timedelta(minutes=15)
 """Zones differ from UTC by a multiple of this."""
 _EASTMOST, _WESTMOST = timedelta(hours=14), timedelta(hours=-12)
 _LATE, _EARLY = timedelta(seconds=10), timedelta(seconds=2)
-"""How long after its instant a file may be made, and how coarse modification times may be."""
+"""How long after its instant a file may be made, and the resolution of modification times."""
 _FOLLOWS = 5
-"""Milliseconds: a clock that is behind the newest instant (summer time has ended, or a clock ran ahead) counts on from it by ones. What is
-that close to the one before it tells of that one's clock, whose moment has passed; some between may be gone.
+"""Milliseconds. A clock behind the newest instant (end of summer time, or an earlier clock that ran ahead) continues from it in steps of
+one. An instant this close to the one before it shows that one's clock, whose moment has passed; some in between may be gone.
 """
 _LOOKED_AT = 8
 _ENOUGH = 2
@@ -35,7 +35,7 @@ _REQUESTED_AS = {Action.COMMIT: (Action.COMMIT, Action.COMPACTION), Action.DELTA
 
 @dataclass(frozen=True, slots=True)
 class WritersZone:
-    """The newest instant that tells how far its digits are ahead of UTC, and the moment at which it was requested."""
+    """The newest instant that shows how far its digits are ahead of UTC, and the moment of its request."""
 
     instant: str
     offset: timedelta
@@ -43,9 +43,9 @@ class WritersZone:
 
 
 def writers_zone(storage: Storage, layout: Layout, timeline: Timeline) -> WritersZone | None:
-    """What the newest instants tell; None where they tell nothing.
+    """What the newest instants show; None if nothing.
 
-    So it is where there are fewer than two, where they differ, and where a copy of the table has other modification times.
+    That is the case for fewer than two, for differing ones, and for a table's copy with other modification times.
     """
     found: list[WritersZone] = []
     for time in _newest(timeline):

@@ -1,1 +1,1 @@
-"""Lock providers: what keeps the writers of a table apart, each under the name that Hudi gives it."""
+"""Lock providers, which keep a table's writers apart, each under Hudi's name for it."""

@@ -1,4 +1,4 @@
-"""All writers of a table take one lock: what one of them asks for by its options is kept in the table's properties."""
+"""Makes all writers of a table take one lock: lock options of one writer are stored in the table's properties."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 def agree_on_lock(storage: Storage, config: TableConfig, asked: Mapping[str, Any], *, lock_timeout_ms: int) -> None:
-    """Have the table keep what `asked` (options of a writer, by key) says about its lock; costs nothing where it does already.
+    """Store what `asked` (a writer's options) says about the table's lock; free if the table has it already.
 
-    Another process, which was not given these options, takes the same lock from then on. Raises `LockError` where the table keeps
-    something else, `OptionError`, `LockTimeoutError`.
+    Other processes, without these options, take the same lock from then on. Raises `LockError` if the table stores something else,
+    `OptionError`, `LockTimeoutError`.
     """
     wanted = {LOCK_KEYS[key]: _text(value) for key, value in asked.items() if key in LOCK_KEYS and value is not None and _text(value)}
     if not wanted or not _missing(config, wanted):

@@ -1,4 +1,4 @@
-"""How the holder of a lock names itself, to those who wait, and whether its process is there."""
+"""Identity of a lock's holder, for waiting processes, and whether its process exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakehouse_engine.compat import UTC
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a lock, or waits for one: `since` in UTC. A Hudi writer says only its thread, its moment, or nothing."""
+    """Holder of a lock, or a process waiting for it; `since` in UTC. A Hudi writer gives only its thread, its time, or nothing."""
 
     thread: str = ""
     since: str = ""
@@ -31,9 +31,9 @@ class Holder:
 
 
 def is_running(pid: int) -> bool:
-    """Whether this machine has a process of that number that can still do something.
+    """True if this machine has a process with that number that can still act.
 
-    One that was killed keeps its number until its parent has asked for its end, which may be never.
+    A killed process keeps its number until its parent has collected it, which may be never.
     """
     try:
         os.kill(pid, 0)
@@ -45,7 +45,7 @@ def is_running(pid: int) -> bool:
 
 
 def process_fields(pid: int) -> list[str]:
-    """What the kernel says of a process in `/proc/<pid>/stat`, from its state on; nothing where there is no such file."""
+    """Kernel's line for a process in `/proc/<pid>/stat`, from its state on; empty without such a file."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].decode().split()
@@ -54,14 +54,14 @@ def process_fields(pid: int) -> list[str]:
 
 
 def describe_self() -> str:
-    """JSON: process id, host, thread and the moment."""
+    """JSON: process id, host, thread and time."""
     since = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     own = Holder(threading.current_thread().name, since, os.getpid(), socket.gethostname())
     return json.dumps({key: value for key, value in asdict(own).items() if key != "is_hudi"})
 
 
 def parse_holder(text: str) -> Holder:
-    """The holder that left `text`; one that is not known where it says nothing."""
+    """Holder that wrote `text`; an unknown one if it says nothing."""
     try:
         known = json.loads(text)
         return Holder(str(known["thread"]), str(known["since"]), int(known["pid"]), str(known["host"]))
@@ -70,5 +70,5 @@ def parse_holder(text: str) -> Holder:
 
 
 def describe(text: str) -> str:
-    """The holder that left `text`, for a message."""
+    """Holder that wrote `text`, for a message."""
     return str(parse_holder(text))

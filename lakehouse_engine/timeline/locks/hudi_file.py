@@ -1,14 +1,14 @@
-"""The lock file of Hudi's `FileSystemBasedLockProvider` (0.15.0 and 1.2.0 do it alike), for tables that Hudi writes too.
+"""Lock file of Hudi's `FileSystemBasedLockProvider` (the same in 0.15.0 and 1.2.0), for tables that Hudi writes too.
 
-The lock is the file `lock` in a directory: who creates it has it, who deletes it gives it back. With an expiry, a file that nobody
-touched for so many minutes is deleted by whoever wants the lock. Three things in Hudi make that weaker than it looks, and shape this:
+The lock is the file `lock` in a directory: creating it takes the lock, deleting it releases it. With an expiry, a writer that wants the
+lock deletes a file that was not touched for so many minutes. Three things in Hudi make that weaker than it looks, and shape this code:
 
-- releasing deletes the file twice (`LockManager.unlock` also closes the provider, which deletes it): a lock taken between the two is
-  gone a moment later. So a new file must last a moment before it counts.
-- on a local file system Hudi looks whether the file is there and then opens it, and two may do so at once; its content is then not
-  the one that was written here. So what is in the file is looked at, after that moment and before anything is published.
-- nothing keeps the file of a holder that is slow from expiring: here it is touched while a write runs (`keep`).
-- the file of a holder that died stays, by default for ever: of a process of this engine on this machine that is known, and the file goes.
+- releasing deletes the file twice (`LockManager.unlock` also closes the provider, which deletes it): a lock taken in between is gone
+  a moment later. So a new file must last a moment before it counts.
+- on a local file system Hudi checks for the file and then opens it, and two writers may do so at once; its content is then not what
+  was written here. So the content is checked, after that moment and before anything is published.
+- nothing keeps a slow holder's file from expiring: here it is touched while a write runs (`keep`).
+- a dead holder's file stays, by default for ever: if it was a process of this engine on this machine, the file is deleted.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ LOCK_NAME = "lock"
 _SETTLES = 0.025
 """Seconds that a lock file must last before it counts."""
 _TURN = 0.1
-"""Seconds after a release in which this process does not take the lock again: others look for it from time to time only."""
+"""Seconds after a release in which this process does not take the lock again, because others only poll for it."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 _LOOKS_AT_AGE = 1.0
-"""Seconds between two looks at the age of a lock file."""
+"""Seconds between two checks of a lock file's age."""
 _STACK = 20
-"""Most frames of the stack that the lock file shows, as Hudi's does."""
+"""Maximum stack frames in the lock file, as in Hudi's."""
 
 _RELEASED: dict[str, float] = {}
 
@@ -62,7 +62,7 @@ class HudiFileLock:
         return f"{self._storage.root}/{self._path}"
 
     def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
-        """Raises `LockTimeoutError` naming who holds the file, and `StorageError`."""
+        """Raises `LockTimeoutError` with the file's holder, and `StorageError`."""
         began = time.monotonic()
         time.sleep(max(0.0, _RELEASED.get(self._where, float("-inf")) + _TURN - began))
         pause, retries = self._options.pause_ms, self._options.retries
@@ -74,7 +74,7 @@ class HudiFileLock:
                 raise timed_out(self._table, holder, time.monotonic() - began)
 
     def release(self) -> None:
-        """Delete the file if it is the one made here. What cannot be deleted is logged, with what to do."""
+        """Delete the file if this process made it. Failures are logged with the remedy."""
         content, self._content = self._content, b""
         if not content:
             return
@@ -89,7 +89,7 @@ class HudiFileLock:
         end_work(_nonce(content))
 
     def confirm(self) -> bool:
-        """As `LockProvider.confirm`. A file that was deleted is made again; one that another made is left to it."""
+        """`LockProvider.confirm`. A deleted file is made again; another program's file is left to it."""
         if self._read() == self._content:
             return True
         if self._create():
@@ -102,7 +102,7 @@ class HudiFileLock:
         )
 
     def keep(self) -> None:
-        """Touch the file: to those who look at its age it is in use."""
+        """Touch the file, so that others see it in use."""
         path = self._storage.local_path(self._path)
         if path is None or not self._options.expire_minutes:
             return
@@ -115,7 +115,7 @@ class HudiFileLock:
         self._content = b""
 
     def holder(self) -> Holder | None:
-        """Who made the file, as far as it says so; None where there is none."""
+        """Maker of the file, as far as it says; None without a file."""
         content = self._read()
         return None if content is None else _described(content)
 
@@ -139,7 +139,7 @@ class HudiFileLock:
         return held
 
     def _has_died(self) -> bool:
-        """Whether the file was of a process of this engine that has ended, and is deleted. (A living one has the kernel's lock besides.)"""
+        """True if the file belonged to a dead process of this engine, and was deleted. (A living one also holds the kernel's lock.)"""
         known = parse_signature(self._read() or b"")
         if "nonce" not in known or may_be_at_work(known):
             return False
@@ -148,7 +148,7 @@ class HudiFileLock:
         return True
 
     def _has_expired(self) -> bool:
-        """Whether the file was too old, and is deleted."""
+        """True if the file was too old, and was deleted."""
         if not self._options.expire_minutes or time.monotonic() < self._looked + _LOOKS_AT_AGE:
             return False
         self._looked = time.monotonic()
@@ -170,7 +170,7 @@ class HudiFileLock:
 
 
 def let_go_of_moved(storage: Storage, folder: str) -> None:
-    """Remove the lock file that moved with the table's directory, now `folder`, while this process held it under its former name."""
+    """Remove the lock file that moved with the table's directory to `folder` while this process held it under its former name."""
     path = f"{folder}/.hoodie/{LOCK_NAME}"
     try:
         ours = is_at_work(_nonce(storage.read(path)))
@@ -181,12 +181,12 @@ def let_go_of_moved(storage: Storage, folder: str) -> None:
 
 
 def _nonce(content: bytes) -> str:
-    """What tells a lock file of this engine from all others; empty of others' files."""
+    """What distinguishes this engine's lock file from all others; empty for others' files."""
     return str(parse_signature(content).get("nonce", ""))
 
 
 def _lock_info() -> bytes:
-    """The fields of Hudi's `LockInfo`, which others show to people, and what tells this lock from all others."""
+    """Fields of Hudi's `LockInfo`, shown to people, and what distinguishes this lock from all others."""
     frames = traceback.extract_stack()[-_STACK - 2 : -2]
     info = {
         "lockCreateTime": f"{datetime.now(UTC).astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3],

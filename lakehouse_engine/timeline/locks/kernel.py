@@ -1,4 +1,4 @@
-"""The kernel's lock on a file: it ends with its process, however that ends, so there is no stale lock to break."""
+"""The kernel's lock on a file: it ends with its process, so there is never a stale lock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakehouse_engine.timeline.presence import gone
 logger = logging.getLogger(__name__)
 
 _TEXT = 1000
-"""Most bytes that the holder's text in the lock file has."""
+"""Maximum bytes of the holder's text in the lock file."""
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 
@@ -32,10 +32,10 @@ class KernelLock:
         self._storage, self._file, self._path = storage, file, path
         self._descriptor = -1
         self._identity = (-1, -1)
-        """Device and inode of the locked file. The inode is not given to another file while this one is open."""
+        """Device and inode of the locked file. The inode is not reused while this file is open."""
 
     def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
-        """Raises `LockTimeoutError`, and `TableNotFoundError` where there is no table (any more)."""
+        """Raises `LockTimeoutError`, and `TableNotFoundError` if there is no table (any more)."""
         began, patience = time.monotonic(), Patience(deadline, _SHORTEST_PAUSE, _LONGEST_PAUSE, on_wait)
         while True:
             descriptor = self._open()
@@ -62,9 +62,9 @@ class KernelLock:
                 os.close(descriptor)
 
     def confirm(self) -> bool:
-        """True while the locked file is the one with that name: whoever finds another file, or none, locks that one.
+        """True while the locked file still has that name: a process that finds another file, or none, would lock that one.
 
-        Raises `LockError` where somebody removed or replaced it, and `TableNotFoundError` where the whole table is gone.
+        Raises `LockError` if it was removed or replaced, and `TableNotFoundError` if the whole table is gone.
         """
         if self._current_identity() == self._identity:
             return True
@@ -79,7 +79,7 @@ class KernelLock:
         """It does not expire."""
 
     def forget(self) -> None:
-        """A forked child shares the open file: it must close its copy (which unlocks nothing) or the lock would outlive its holder."""
+        """A forked child shares the open file: it must close its copy (which unlocks nothing), or the lock would outlive its holder."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -87,7 +87,7 @@ class KernelLock:
     def _open(self) -> int:
         for last in (False, False, True):
             if not os.path.exists(self._path):
-                # The table may have been dropped or renamed while this waited: the lock must not bring its directory back.
+                # The table may have been dropped or renamed during the wait: the lock must not bring its directory back.
                 self._check_table()
                 with suppress(StoredFileExistsError):
                     self._storage.create(self._file, b"")
@@ -104,7 +104,7 @@ class KernelLock:
             raise gone(self._storage)
 
     def _is_current(self, descriptor: int) -> bool:
-        """Whether the file that was locked is still the one with that name; a dropped and re-created table has another."""
+        """True if the locked file still has that name; a dropped and re-created table has another one."""
         return _identity(os.fstat(descriptor)) == self._current_identity()
 
     def _current_identity(self) -> tuple[int, int] | None:
@@ -116,7 +116,7 @@ class KernelLock:
 
 
 def kernel_lock_holder(storage: Storage, file: str, path: str) -> Holder | None:
-    """Who holds the lock of the file at `path`; None where it is free. Neither waits nor changes anything."""
+    """Holder of the lock on the file at `path`; None if it is free. Neither waits nor changes anything."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -124,7 +124,7 @@ def kernel_lock_holder(storage: Storage, file: str, path: str) -> Holder | None:
     except OSError as error:
         raise LockError(f"who holds {file} cannot be told: {error.strerror}", table=storage.root) from error
     try:
-        # Shared, and only for a moment: whoever wants the lock meanwhile tries again.
+        # Shared, and only for a moment: a process that wants the lock meanwhile tries again.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return parse_holder(_read_text(descriptor))
@@ -146,10 +146,10 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _write_text(descriptor: int, text: str) -> None:
-    """Say who holds the lock: a help to those who wait, and no part of the lock.
+    """Write the holder into the file, as a help to waiting processes; not part of the lock.
 
-    On a full disk the lock is taken without it, so that what makes room can run. Blanks stand where no text is: the block of the file
-    stays its own, and the next holder needs none.
+    On a full disk the lock is taken without it, so that what frees space can run. Unused space is blank: the file keeps its block, and the
+    next holder needs no new one.
     """
     size = os.fstat(descriptor).st_size
     content = text.encode()[:_TEXT]
@@ -160,7 +160,7 @@ def _write_text(descriptor: int, text: str) -> None:
         if error.errno not in _NO_SPACE:
             raise
         logger.info("the lock is held without naming its holder: %s", error.strerror)
-        os.ftruncate(descriptor, 0)  # rather than under the name of another one
+        os.ftruncate(descriptor, 0)  # better empty than under another holder's name
 
 
 def _read_text(descriptor: int) -> str:

@@ -1,8 +1,8 @@
-"""File systems whose `flock` does not reach the other machines (or virtual machines) that see the same files.
+"""File systems whose `flock` does not reach other machines (or virtual machines) with the same files.
 
-Known not to: FUSE clients of object stores and of SSH, which lock in the local kernel at best; 9p and the shared folders of
-virtual machines; NFS mounted so that locks stay local; CIFS without byte range locks. NFS otherwise maps `flock` to locks of
-its server (Linux since 2.6.12), and Lustre, GPFS and CephFS keep it among all clients.
+Known cases: FUSE clients of object stores and SSH, which lock in the local kernel at best; 9p and shared folders of virtual machines; NFS
+mounted with local locks; CIFS without byte range locks. Other NFS maps `flock` to server locks (Linux since 2.6.12), and Lustre, GPFS and
+CephFS keep it among all clients.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Mount:
 
     @property
     def keeps_flock(self) -> bool:
-        """Whether a lock here may be relied on; unknown kinds are trusted, as their kernel driver was asked for the lock."""
+        """True if a lock here is reliable; unknown kinds are trusted, because their kernel driver handles the lock."""
         return self.kind not in _LOCAL_ONLY and not self.options & _LOCAL_OPTIONS.get(self.kind, frozenset())
 
 
@@ -55,7 +55,7 @@ _KNOWN: dict[int, Mount | None] = {}
 
 
 def mount_without_flock(path: str) -> Mount | None:
-    """The mount of `path` (which need not exist) where `flock` is known not to be kept among machines; None elsewhere."""
+    """Mount of `path` (which need not exist) if its `flock` is known not to reach other machines; None otherwise."""
     path, device = _nearest(path)
     if device not in _KNOWN:
         found = mount_of(os.path.realpath(path), _mounts())
@@ -64,7 +64,7 @@ def mount_without_flock(path: str) -> Mount | None:
 
 
 def _nearest(path: str) -> tuple[str, int]:
-    """`path`, or the nearest folder above it that is there, and its device. Each is looked at once: others may remove what was seen."""
+    """`path`, or the nearest existing folder above it, and its device. Each is checked once: others may remove what was seen."""
     try:
         return path, os.stat(path).st_dev
     except OSError:
@@ -75,7 +75,7 @@ def _nearest(path: str) -> tuple[str, int]:
 
 
 def mount_of(path: str, lines: str) -> Mount | None:
-    """The mount that holds `path`: the last one of the longest folder above it; None where the list has none."""
+    """Mount that holds `path`: the last one of the longest matching folder; None if the list has none."""
     best: Mount | None = None
     for line in lines.splitlines():
         fields = line.split(" ")
@@ -89,7 +89,7 @@ def mount_of(path: str, lines: str) -> Mount | None:
 
 
 def _mounts() -> str:
-    """Empty where the system has no such list (macOS): its own file systems keep `flock`."""
+    """Empty if the system has no such list (macOS): its own file systems keep `flock`."""
     try:
         with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()

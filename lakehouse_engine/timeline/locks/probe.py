@@ -1,4 +1,4 @@
-"""What time it is where the table is stored."""
+"""The clock of the table's storage."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from lakehouse_engine.storage.base import Storage
 
 
 def storage_now_ms(storage: Storage, folder: str) -> int:
-    """Modification time, in milliseconds since the epoch, of a file made in `folder` just now.
+    """Modification time, in milliseconds since the epoch, of a file just made in `folder`.
 
-    Ages of files must be told by it: the clock of this machine may be another than that which dates them.
+    Ages of files must be measured by it: this machine's clock may differ from the one that dates them.
     """
     path = f"{folder}/.probe-{uuid.uuid4().hex}" if folder else f".probe-{uuid.uuid4().hex}"
     storage.create(path, b"")

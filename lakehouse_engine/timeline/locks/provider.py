@@ -1,4 +1,4 @@
-"""What a lock provider is, and how it waits."""
+"""The interface of a lock provider, and how it waits."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ class LockProvider(Protocol):
     """Keeps other processes out between `acquire` and `release`. Used by one thread at a time, and never entered twice."""
 
     def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
-        """Take the lock; `on_wait` is called when it is not had at once.
+        """Take the lock; `on_wait` is called if that is not possible at once.
 
-        Raises `LockTimeoutError` naming the holder when it is not free by `deadline` (seconds, monotonic clock).
+        Raises `LockTimeoutError` with the holder if it is not free by `deadline` (seconds, monotonic clock).
         """
         ...
 
     def release(self) -> None:
-        """Give the lock back; what cannot be is logged, for the work under it is done."""
+        """Release the lock; failures are logged, because the work under it is done."""
         ...
 
     def confirm(self) -> bool:
-        """Whether the lock was held all the time; False where it was lost, and is taken again. Raises `LockError` where another has it."""
+        """True if the lock was held all the time; False if it was lost, and is taken again. Raises `LockError` if another program has it.
+        """
         ...
 
     def keep(self) -> None:
-        """Show that the holder is alive, where the lock expires."""
+        """Show that the holder is alive, if the lock can expire."""
         ...
 
     def forget(self) -> None:
-        """In a forked child: let go of what belongs to the parent, without giving the lock back."""
+        """In a forked child: drop what belongs to the parent, without releasing the lock."""
         ...
 
 
 class Patience:
-    """Pauses that grow from `shortest` to `longest` (seconds) until `deadline`; some tries are made in any case."""
+    """Pauses that grow from `shortest` to `longest` (seconds) until `deadline`; some attempts are always made."""
 
     TRIES = 3
-    """Attempts that even a lock without a timeout makes: somebody may just be looking who holds it."""
+    """Attempts even without a timeout: another process may just be reading who holds the lock."""
 
     def __init__(
         self, deadline: float, shortest: float, longest: float, on_wait: Callable[[], None], tries: int | None = None
@@ -51,7 +52,7 @@ class Patience:
         self._tries = 0
 
     def pause(self) -> bool:
-        """Wait for the next try; False when there is none."""
+        """Wait for the next attempt; False if there is none."""
         self._tries += 1
         if self._most is not None and self._tries >= self._most:
             return False

@@ -1,4 +1,4 @@
-"""Which lock a table has, by its properties; and the providers that make it."""
+"""A table's lock by its properties, and the providers that implement it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lakehouse_engine.timeline.locks.mounts import mount_without_flock
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT, StorageLock
 
 LOCK_KEYS = {name: option.key for option in TABLES_LOCK for name in (option.key, *option.aliases)}
-"""Every name of an option that the writers of a table have in common, and its key."""
+"""Every name of an option that a table's writers share, and its key."""
 
 
 def lock_properties(config: TableConfig) -> dict[str, str]:
-    """What a table says about its lock, by key: under the names of Hudi's options, or as stored defaults of its writes.
+    """What a table says about its lock, by key: under Hudi's option names, or as stored defaults of its writes.
 
-    Raises `LockError` where the two contradict each other.
+    Raises `LockError` if the two contradict each other.
     """
     named = {LOCK_KEYS[key]: value for key, value in config.properties.items() if key in LOCK_KEYS}
     stored = {LOCK_KEYS[key]: value for key, value in config.prefixed(STORED_PREFIX).items() if key in LOCK_KEYS}
@@ -37,13 +37,13 @@ def lock_properties(config: TableConfig) -> dict[str, str]:
 
 
 def lock_options(config: TableConfig) -> LockOptions:
-    """Raises `LockError` and `OptionError` for what cannot be."""
+    """Raises `LockError` and `OptionError` for impossible settings."""
     return LockOptions.read(lock_properties(config))
 
 
 def stored_lock_options(storage: Storage, folder: str = "", instead: LockOptions | None = None) -> LockOptions:
-    """Those of the table in `folder` of `storage`. Where its properties cannot be read, those that this engine stored last count; without
-    them `instead`, of a table that is about to be: nothing else but `repair` gets further than the lock.
+    """Lock options of the table in `folder` of `storage`. If its properties are unreadable, those that this engine last stored; otherwise
+    `instead`, of a new table: without properties only `repair` gets further than the lock.
     """
     found = (_stored(storage, f"{folder}/{path}" if folder else path) for path in (PROPERTIES, BACKUP, COPY))
     config = next((config for config in found if config is not None), None)
@@ -58,7 +58,7 @@ def _stored(storage: Storage, path: str) -> TableConfig | None:
 
 
 def check_kernel_lock_is_kept(storage: Storage, path: str, options: LockOptions) -> None:
-    """Raise `LockError` where `path` is on a file system that is known not to keep `flock`, and nothing else is asked for."""
+    """Raise `LockError` if `path` is on a file system known not to keep `flock`, and no other lock is configured."""
     mount = mount_without_flock(path)
     if mount is None or options.provider in (KERNEL, IN_PROCESS, HUDI_FILE):
         return
@@ -71,7 +71,7 @@ def check_kernel_lock_is_kept(storage: Storage, path: str, options: LockOptions)
 
 
 def storage_lock(storage: Storage, file: str, options: LockOptions) -> StorageLock | None:
-    """The lock object that stands for the lock `file` in an object store. Raises `LockError` where one is named for a directory."""
+    """Lock object for the lock `file` in an object store. Raises `LockError` if one is configured for a directory."""
     check_provider_fits(storage, options)
     if not in_object_store(storage):
         return None
@@ -81,7 +81,7 @@ def storage_lock(storage: Storage, file: str, options: LockOptions) -> StorageLo
 
 
 def table_folder(file: str) -> str:
-    """The directory, in its storage, of the table that has the lock `file`."""
+    """Directory, in its storage, of the table with the lock `file`."""
     return file.rpartition(f"{META_FOLDER}/")[0].rstrip("/")
 
 
@@ -96,13 +96,13 @@ def check_provider_fits(storage: Storage, options: LockOptions) -> None:
 
 
 def hudi_file_lock(storage: Storage, folder: str, options: LockOptions) -> HudiFileLock | None:
-    """Hudi's lock file of the table in `folder` of `storage`; None where the table has another lock. Raises `LockError`."""
+    """Hudi's lock file of the table in `folder` of `storage`; None if the table has another lock. Raises `LockError`."""
     if options.provider != HUDI_FILE:
         return None
     table = f"{storage.root}/{folder}" if folder else storage.root
     if not options.directory:
         return HudiFileLock(storage, f"{folder}/{META_FOLDER}" if folder else META_FOLDER, options, table)
-    # Hadoop takes a path without a scheme from its default file system, and a relative one from where the JVM was started.
+    # Hadoop resolves a path without a scheme against its default file system, and a relative one against the JVM's directory.
     local = options.directory.removeprefix("file:")
     if not os.path.isabs(local) or "://" in local:
         raise LockError(

@@ -1,10 +1,9 @@
-"""The lock object of Hudi's `StorageBasedLockProvider` (1.1 and later), for tables in object stores.
+"""Lock object of Hudi's `StorageBasedLockProvider` (1.1 and later), for tables in object stores.
 
-`.hoodie/.locks/table_lock.json` says who has the lock (`owner`), until when (`validUntil`, milliseconds since the epoch by the clock of the
-owner's machine), and whether it was given back (`expired`). It is made with If-None-Match and changed with If-Match, so that of several who
-take it one does. A holder renews it from a thread of its own. One that is neither given back nor renewed is taken over after its time, and
-what clocks may differ (`CLOCK_DRIFT_BUFFER_MS` there), by this machine's clock and by the store's; one of a process of this machine that
-has ended at once.
+`.hoodie/.locks/table_lock.json` says who has the lock (`owner`), until when (`validUntil`, milliseconds since the epoch by the owner's
+clock), and whether it was released (`expired`). It is made with If-None-Match and changed with If-Match, so that one of several takers
+wins. A holder renews it from a thread of its own. A lock that is neither released nor renewed is taken over after its time plus the allowed
+clock drift (Hudi's `CLOCK_DRIFT_BUFFER_MS`), by this machine's clock and the store's; that of a dead process of this machine at once.
 """
 
 from __future__ import annotations
@@ -29,29 +28,29 @@ logger = logging.getLogger(__name__)
 
 LOCK_OBJECT = ".hoodie/.locks/table_lock.json"
 _DRIFT_MS = 500
-"""As in Hudi: what clocks of two machines may differ by."""
+"""Allowed difference of two machines' clocks, as in Hudi."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _LOOKS_AT_AGE = 1.0
-"""Seconds between two looks at the age of a lock that seems to be over: each makes an object, for the store's clock."""
+"""Seconds between two checks of an apparently expired lock; each makes an object to read the store's clock."""
 _MARGIN = 0.5
 """Seconds before the end of a lock's time in which nothing is published any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockFileData:
-    """The JSON of the lock object (`StorageLockData`); times in milliseconds since the epoch."""
+    """JSON of the lock object (`StorageLockData`); times in milliseconds since the epoch."""
 
     expired: bool
     valid_until: int
     owner: str
-    """Tells one taking of the lock from all others: any text, to Hudi. Ours says which process it is."""
+    """Distinguishes one acquisition from all others: any text, for Hudi. Ours names the process."""
 
     def to_json(self) -> bytes:
         return json.dumps({"validUntil": self.valid_until, "expired": self.expired, "owner": self.owner}).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> LockFileData:
-        """Raises `ValueError` for what is none."""
+        """Raises `ValueError` for other content."""
         known = json.loads(data)
         if not isinstance(known, dict) or "owner" not in known:
             raise ValueError("no owner")
@@ -59,12 +58,12 @@ class LockFileData:
 
     @property
     def is_past(self) -> bool:
-        """Whether its time is over by the clock of this machine."""
+        """True if its time is over by this machine's clock."""
         return self.valid_until + _DRIFT_MS < _now_ms()
 
     @property
     def has_died(self) -> bool:
-        """Whether it is of a process of this machine that has ended, or is done with it."""
+        """True if it belongs to a process of this machine that has ended, or is done with it."""
         known = parse_signature(self.owner.encode())
         return "nonce" in known and not may_be_at_work(known)
 
@@ -79,12 +78,12 @@ class StorageLock:
         self._guard = threading.Lock()
         self._tag: Tag | None = None
         self._until = 0.0
-        """By the monotonic clock, which nobody sets: from then on the lock may be another's."""
+        """By the monotonic clock, which cannot be set: from then on another process may have the lock."""
         self._lost = ""
         self._stop = threading.Event()
 
     def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
-        """Raises `LockTimeoutError` naming who has the lock, and `StorageError`."""
+        """Raises `LockTimeoutError` with the lock's owner, and `StorageError`."""
         began, self._nonce = time.monotonic(), uuid.uuid4().hex
         self._owner = begin_work(self._nonce).decode()
         patience = Patience(deadline, _SHORTEST_PAUSE, _LONGEST_PAUSE, on_wait)
@@ -99,7 +98,7 @@ class StorageLock:
         threading.Thread(target=self._renew, args=(self._stop,), name="lakehouse-lock", daemon=True).start()
 
     def release(self) -> None:
-        """Say that the lock is given back. What cannot be is logged: it ends by itself."""
+        """Mark the lock as released. Failures are logged: the lock ends by itself."""
         self._stop.set()
         with self._guard:
             tag, self._tag = self._tag, None
@@ -107,7 +106,7 @@ class StorageLock:
                 return
             try:
                 given_back = self._storage.put_tagged(self._path, self._data(expired=True).to_json(), tag)
-                # With the table its lock goes.
+                # The lock goes with the table.
                 if given_back is None and self._storage.head(self._path) is not None:
                     logger.warning("the lock of %s was taken over while it was held", self._table)
             except StorageError as error:
@@ -116,7 +115,7 @@ class StorageLock:
                 end_work(self._nonce)
 
     def confirm(self) -> bool:
-        """True while the lock is held. One whose time is over is not taken again: others may have had it. Raises `LockError`."""
+        """True while the lock is held. An expired one is not taken again: others may have had it. Raises `LockError`."""
         with self._guard:
             if self._tag is not None and time.monotonic() < self._until - _MARGIN:
                 return True
@@ -129,15 +128,15 @@ class StorageLock:
         )
 
     def keep(self) -> None:
-        """The thread does."""
+        """Nothing to do: the thread renews it."""
 
     def forget(self) -> None:
-        # The thread that renews it, and whoever held the guard, stayed with the parent.
+        # The renewing thread, and the holder of the guard, stayed in the parent.
         self._guard, self._tag = threading.Lock(), None
         self._stop.set()
 
     def holder(self) -> Holder | None:
-        """Who has the lock; None where nobody does."""
+        """Owner of the lock; None if it is free."""
         found = self._storage.read_tagged(self._path)
         if found is None:
             return None
@@ -168,7 +167,7 @@ class StorageLock:
         return known.expired or known.has_died or (known.is_past and self._is_old())
 
     def _is_old(self) -> bool:
-        """Whether the object is as old by the store's own clock: a wrong one of this machine takes no lock away."""
+        """True if the object is that old by the store's own clock: a wrong clock of this machine takes no lock away."""
         if time.monotonic() < self._looked + _LOOKS_AT_AGE:
             return False
         self._looked = time.monotonic()
@@ -183,7 +182,7 @@ class StorageLock:
                     return
 
     def _prolong(self) -> bool:
-        """More time for the lock, if it is still the one that was taken; errors of the store are told when they last too long."""
+        """Extend the lock, if it is still the acquired one; errors of the store are reported if they last too long."""
         asked = time.monotonic()
         try:
             tag = self._storage.put_tagged(self._path, self._data().to_json(), self._tag)

@@ -1,4 +1,4 @@
-"""Who waits for a lock: a file of each that waits for more than a moment, for those who look (`lakehouse writers`)."""
+"""Processes that wait for a lock: each that waits for more than a moment writes a file (`lakehouse writers`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = "waiting"
 
 
 class Waiting:
-    """This thread, waiting for the lock in `file`. Whether others can be told is no part of the lock."""
+    """This thread, waiting for the lock in `file`. Failing to show it does not affect the lock."""
 
     def __init__(self, storage: Storage, file: str) -> None:
         self._storage = storage
@@ -26,7 +26,7 @@ class Waiting:
         self._told = False
 
     def tell(self) -> None:
-        """Say so, once."""
+        """Write the file, once."""
         if self._told:
             return
         self._told = True
@@ -36,7 +36,7 @@ class Waiting:
             logger.info("nobody can be told that this waits for a lock: %s", error)
 
     def over(self) -> None:
-        """The lock was had, or given up."""
+        """The lock was taken, or the wait given up."""
         if not self._told:
             return
         end_work(self._nonce)
@@ -47,13 +47,13 @@ class Waiting:
 
 
 def waiting_for(storage: Storage, file: str) -> list[Holder]:
-    """Who waits for the lock in `file`; processes of this machine that were killed meanwhile do not count."""
+    """Processes waiting for the lock in `file`, without killed ones of this machine."""
     bodies = (_body(storage, entry.path) for entry in storage.list(_folder(file)))
     return [parse_holder(body.decode()) for body in bodies if (known := parse_signature(body)) and may_be_at_work(known)]
 
 
 def forget_dead(storage: Storage, file: str) -> None:
-    """Remove what processes of this machine left that were killed while they waited."""
+    """Remove files of processes of this machine that were killed while they waited."""
     for entry in storage.list(_folder(file)):
         if not may_be_at_work(parse_signature(_body(storage, entry.path))):
             storage.delete(entry.path)
