@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import FormatError, LakehouseError, StorageError, StoredFileNotFoundError
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived_record import archived_commit
-from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.manifest.written import write_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.files import join_path
@@ -70,7 +70,7 @@ class _Table:
 
 
 def read_archived_files(
-    storage: Storage, layout: Layout, archive: History, listing: Sequence[StoredFile], timeline: Timeline
+    storage: Storage, layout: TableFormat, archive: History, listing: Sequence[StoredFile], timeline: Timeline
 ) -> ArchivedFiles:
     """The files as of the archived writes that count for `timeline`, the whole active one. Damage is no error here. `listing` is that of
     the archive's folder.
@@ -92,7 +92,7 @@ def _marks(entries: Sequence[StoredFile]) -> tuple[Hashable, ...]:
     return tuple((entry.name, entry.version) for entry in entries)
 
 
-def _taken_back(storage: Storage, layout: Layout, timeline: Timeline) -> tuple[tuple[str, str], ...]:
+def _taken_back(storage: Storage, layout: TableFormat, timeline: Timeline) -> tuple[tuple[str, str], ...]:
     """Spans of instant times that restores took back, both ends exclusive. Of one whose plan does not say where to, all before it."""
     records = restores(ActiveTimeline(storage, layout), timeline)
     spans = {record.instant.requested_time: record.target for record in records}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse_engine.errors import FormatError, StoredFileNotFoundError
-from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.manifest.archived_files import ArchivedFiles, read_archived_files
 from lakehouse_engine.manifest.decoded import DECODED, DecodedCommit
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
@@ -100,7 +100,7 @@ class Archived:
 
     storage: Storage
     config: TableConfig
-    layout: Layout
+    layout: TableFormat
     timeline: Timeline
     is_there: bool = True
     found: ArchivedFiles | None = None

@@ -22,7 +22,7 @@ from lakehouse_engine.errors import (
     StoredFileNotFoundError,
     UnansweredError,
 )
-from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.metadata_avro import decode_note
 from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
@@ -40,7 +40,7 @@ class ActiveTimeline:
     """Reads and writes the state files of a table's instants. Mutations are made under the table's lock."""
 
     storage: Storage
-    layout: Layout
+    layout: TableFormat
 
     def load(self) -> Timeline:
         """Every instant at its highest state, from one listing; no file is opened and unknown ones are ignored."""

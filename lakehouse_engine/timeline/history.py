@@ -11,8 +11,8 @@ from functools import cache
 from typing import Protocol
 
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived_record import archived_entry
-from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v8.history import (
     VERSION_FILE,
     HistoryEntry,
@@ -104,18 +104,18 @@ class History(Protocol):
     def merge_plan(self) -> MergePlan | None: ...
 
 
-def history_of(storage: Storage, layout: Layout, config: TableConfig) -> History:
+def history_of(storage: Storage, layout: TableFormat, config: TableConfig) -> History:
     """The history of a table."""
     if layout.orders_by_completion:
         return LsmHistory(storage, layout, _folder(layout, config))
     return ArchivedTimeline(storage, layout, config.archive_folder)
 
 
-def _folder(layout: Layout, config: TableConfig) -> str:
+def _folder(layout: TableFormat, config: TableConfig) -> str:
     return history_folder(config).removeprefix(f"{layout.timeline_folder}/")
 
 
-def archived_moments(storage: Storage, layout: Layout, config: TableConfig) -> Callable[[], Mapping[str, str]]:
+def archived_moments(storage: Storage, layout: TableFormat, config: TableConfig) -> Callable[[], Mapping[str, str]]:
     """Completion times of archived instants by requested times, read when first asked for; nothing where requested times count."""
     return cache(LsmHistory(storage, layout, _folder(layout, config)).moments) if layout.orders_by_completion else dict
 
@@ -129,7 +129,7 @@ class LsmHistory:
     """Reads the history of one table. `folder` is the table's `hoodie.timeline.history.path`, below the active timeline."""
 
     storage: Storage
-    layout: Layout
+    layout: TableFormat
     folder: str = "history"
 
     @property

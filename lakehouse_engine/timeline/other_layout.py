@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import StoredFileExistsError
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived import MERGE_PLAN, archive_file_number
-from lakehouse_engine.format.v6.layout import Layout
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.v6.table_format import FormatV6
+from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -26,7 +26,7 @@ MARK = f"{LATER_FOLDER}/lakehouse.moving"
 """Neither Hudi nor hudi-rs takes a file of that name for an instant."""
 
 
-def may_be_moving(layout: Layout, listing: Iterable[StoredFile]) -> bool:
+def may_be_moving(layout: TableFormat, listing: Iterable[StoredFile]) -> bool:
     """Whether the listing of a timeline tells that the table's version may be about to change, or has changed meanwhile."""
     paths = [entry.path for entry in listing]
     if layout.orders_by_completion:
@@ -53,11 +53,11 @@ class OtherLayout:
 
     storage: Storage
     config: TableConfig
-    layout: Layout
+    layout: TableFormat
 
     @property
-    def other(self) -> Layout:
-        return LayoutV1() if self.layout.orders_by_completion else LayoutV2(LATER_FOLDER)
+    def other(self) -> TableFormat:
+        return FormatV6() if self.layout.orders_by_completion else FormatV8(LATER_FOLDER)
 
     def remove(self) -> None:
         """Remove it, and the mark last; each step may have been done before by a process that died."""

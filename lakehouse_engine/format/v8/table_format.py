@@ -27,14 +27,14 @@ _COMPLETED = {str(action): action for action in Action if action.completes_as is
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutV2:
-    """`Layout` of table versions 8 and 9."""
+class FormatV8:
+    """`TableFormat` of table versions 8 and 9."""
 
     timeline_folder: str = ".hoodie/timeline"
     orders_by_completion: bool = True
 
     def file_name(self, instant: Instant) -> str:
-        """As `Layout.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
+        """As `TableFormat.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
         if instant.is_completed:
             if instant.completed_at is None:
                 raise FileNameError(f"{instant} has no completion time, which is part of its file's name", instant=instant.requested_time)
@@ -45,8 +45,8 @@ class LayoutV2:
         return f"{instant.requested_time}.{extension}"
 
     def parse_file_name(self, name: str) -> Instant | None:
-        """As `Layout.parse_file_name`. Raises `FileNameError` for a completed instant without a completion time: leaving it out would hide
-        a commit.
+        """As `TableFormat.parse_file_name`. Raises `FileNameError` for a completed instant without a completion time: leaving it out would
+        hide a commit.
         """
         match = _INSTANT_FILE.fullmatch(name)
         if match is None:

@@ -30,8 +30,8 @@ _EXTENSION = {value: key for key, value in _ACTION_AND_STATE.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutV1:
-    """`Layout` of table version 6."""
+class FormatV6:
+    """`TableFormat` of table version 6."""
 
     timeline_folder: str = ".hoodie"
     orders_by_completion: bool = False

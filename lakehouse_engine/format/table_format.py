@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from lakehouse_engine.errors import UnsupportedTableVersionError
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.properties import LAYOUT_VERSION, check_readable, timeline_folder
+from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.table_config import TableConfig
@@ -19,7 +19,7 @@ from lakehouse_engine.model.table_version import TableVersion
 LAYOUT_VERSION_KEY = "hoodie.timeline.layout.version"
 
 
-class Layout(Protocol):
+class TableFormat(Protocol):
     """Timeline layout of a table version. Implementations are stateless and picklable."""
 
     @property
@@ -47,7 +47,7 @@ class Layout(Protocol):
     def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes: ...
 
 
-def layout_of(config: TableConfig) -> Layout:
+def format_of(config: TableConfig) -> TableFormat:
     """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known, and as `check_readable` and
     `timeline_folder`.
     """
@@ -61,6 +61,6 @@ def layout_of(config: TableConfig) -> Layout:
             table=config.name,
         )
     if is_six:
-        return LayoutV1()
+        return FormatV6()
     check_readable(config)
-    return LayoutV2(timeline_folder(config))
+    return FormatV8(timeline_folder(config))
