@@ -50,7 +50,7 @@ def completion_time(state: TableState, instant: Instant) -> str | None:
     """The completion time of an instant that is about to be completed, after every time on the timeline, or the one that it was promised;
     None where the table's version records none. The table lock is held.
     """
-    if not state.layout.orders_by_completion:
+    if not state.layout.completes_with_time:
         return None
     time = table_clock(state).next(state.active.load())
     # A savepoint has the requested time of its write.

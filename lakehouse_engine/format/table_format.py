@@ -1,4 +1,4 @@
-"""What depends on the table version: where instants are, how their files are named, how commits are encoded.
+"""What depends on the table version: where instants are, how their files are named, how commits are encoded, what names of logs say.
 
 Chosen once, when a table is opened; nothing outside this package compares versions.
 """
@@ -11,6 +11,7 @@ from lakehouse_engine.errors import UnsupportedTableVersionError
 from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.properties import LAYOUT_VERSION, check_readable, timeline_folder
 from lakehouse_engine.format.v8.table_format import FormatV8
+from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.table_config import TableConfig
@@ -20,7 +21,7 @@ LAYOUT_VERSION_KEY = "hoodie.timeline.layout.version"
 
 
 class TableFormat(Protocol):
-    """Timeline layout of a table version. Implementations are stateless and picklable."""
+    """The format of a family of table versions, as one frozen, picklable value: members say what is different, in place of conditions."""
 
     @property
     def timeline_folder(self) -> str:
@@ -29,7 +30,27 @@ class TableFormat(Protocol):
 
     @property
     def orders_by_completion(self) -> bool:
-        """Whether instants take effect in the order in which they were completed, and files of logs are named by their writers."""
+        """Whether instants take effect in the order in which they were completed."""
+        ...
+
+    @property
+    def completes_with_time(self) -> bool:
+        """Whether an instant gets a completion time, which is part of the name of its completed file."""
+        ...
+
+    @property
+    def logs_by_writer(self) -> bool:
+        """Whether a log file is named by the instant of its writer; else by that of its slice."""
+        ...
+
+    @property
+    def logs_partial_rows(self) -> bool:
+        """Whether logs may have rows with some of the columns."""
+        ...
+
+    @property
+    def history(self) -> HistoryForm:
+        """In what form archived instants are stored."""
         ...
 
     def file_name(self, instant: Instant) -> str:

@@ -106,7 +106,7 @@ class ActiveTimeline:
         self._expect_file(instant)
         self._expect_lock(instant)
         completed = replace(instant.at(State.COMPLETED), completed_at=completed_at)
-        if self.layout.orders_by_completion:
+        if self.layout.completes_with_time:
             self._expect_no_other_completion(completed)
         self._create_proven(completed, content)
         self._prove_lock(completed)
@@ -202,7 +202,7 @@ class ActiveTimeline:
 
     def _named(self, instant: Instant) -> Instant | None:
         """The instant with all that its file's name says; None for one that is not there."""
-        if not (self.layout.orders_by_completion and instant.is_completed and instant.completed_at is None):
+        if not (self.layout.completes_with_time and instant.is_completed and instant.completed_at is None):
             return instant
         return next((one for one in self.files() if one == instant), None)
 
@@ -254,7 +254,7 @@ class ActiveTimeline:
     def find_completed(self, instant: Instant) -> Instant | None:
         """The completed state of an instant, as it is on the timeline now; None where it is not."""
         completed = instant.at(State.COMPLETED)
-        if self.layout.orders_by_completion:
+        if self.layout.completes_with_time:
             return self._named(replace(completed, completed_at=None))
         return completed if has_file(self.storage, self.path(completed)) else None
 

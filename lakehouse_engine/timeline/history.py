@@ -26,7 +26,7 @@ from lakehouse_engine.format.v8.history import (
     read_moments,
 )
 from lakehouse_engine.format.v8.properties import history_folder
-from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.archived import ArchivedEntry, HistoryForm
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.order import in_time_order
 from lakehouse_engine.model.table_config import TableConfig
@@ -106,7 +106,7 @@ class History(Protocol):
 
 def history_of(storage: Storage, layout: TableFormat, config: TableConfig) -> History:
     """The history of a table."""
-    if layout.orders_by_completion:
+    if layout.history is HistoryForm.LSM:
         return LsmHistory(storage, layout, _folder(layout, config))
     return ArchivedTimeline(storage, layout, config.archive_folder)
 
@@ -117,7 +117,7 @@ def _folder(layout: TableFormat, config: TableConfig) -> str:
 
 def archived_moments(storage: Storage, layout: TableFormat, config: TableConfig) -> Callable[[], Mapping[str, str]]:
     """Completion times of archived instants by requested times, read when first asked for; nothing where requested times count."""
-    return cache(LsmHistory(storage, layout, _folder(layout, config)).moments) if layout.orders_by_completion else dict
+    return cache(LsmHistory(storage, layout, _folder(layout, config)).moments) if layout.history is HistoryForm.LSM else dict
 
 
 _LOOKS = 4

@@ -100,8 +100,6 @@ class Timeline:
     @property
     def newest_time(self) -> str:
         """The last time on the timeline, at which something was requested or completed; "" of an empty one."""
-        if not self.order.goes_by_completion:
-            return self.instants[-1].requested_time if self.instants else ""
         return latest(time for one in self.instants for time in (one.requested_time, one.completed_at) if time is not None)
 
     def find(self, requested_time: str) -> Instant | None:

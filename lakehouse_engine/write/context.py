@@ -106,7 +106,7 @@ class WriteContext:
             options=self.options,
             unique_columns=frozenset(self.config.record_key_fields) if len(self.config.record_key_fields) == 1 else frozenset(),
             populate=self.config.populates_meta_fields,
-            logs_by_writer=format_of(self.config).orders_by_completion,
+            logs_by_writer=format_of(self.config).logs_by_writer,
         )
 
     def keying(self, instant_time: str = "") -> Keying:

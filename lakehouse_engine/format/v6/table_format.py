@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError
 from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata
+from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 
@@ -35,6 +36,10 @@ class FormatV6:
 
     timeline_folder: str = ".hoodie"
     orders_by_completion: bool = False
+    completes_with_time: bool = False
+    logs_by_writer: bool = False
+    logs_partial_rows: bool = False
+    history: HistoryForm = HistoryForm.ARCHIVE
 
     def file_name(self, instant: Instant) -> str:
         named_as_completed = instant.is_completed or instant.action is Action.CLUSTERING

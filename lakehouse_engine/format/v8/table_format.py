@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError
 from lakehouse_engine.format.v8.commits import decode_commit_metadata, encode_commit_metadata
+from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 
@@ -32,6 +33,10 @@ class FormatV8:
 
     timeline_folder: str = ".hoodie/timeline"
     orders_by_completion: bool = True
+    completes_with_time: bool = True
+    logs_by_writer: bool = True
+    logs_partial_rows: bool = True
+    history: HistoryForm = HistoryForm.LSM
 
     def file_name(self, instant: Instant) -> str:
         """As `TableFormat.file_name`; raises `FileNameError` too for a completed instant without its completion time."""

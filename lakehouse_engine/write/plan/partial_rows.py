@@ -20,7 +20,7 @@ def absent_columns(context: WriteContext) -> frozenset[str]:
     if not (isinstance(merger, UpdateColumns) and context.options.partial_updates and config.populates_meta_fields):
         return frozenset()
     mode = payload_of(config).merger
-    if not (format_of(config).orders_by_completion and mode.whole_rows and mode.equals_win) or merger.merger != mode or merger.deleted_at:
+    if not (format_of(config).logs_partial_rows and mode.whole_rows and mode.equals_win) or merger.merger != mode or merger.deleted_at:
         return frozenset()
     absent = frozenset(name for name in context.schema.names if name.lower() not in merger.columns)
     moving = set(root_columns(config.partition_fields, context.schema.names)) - absent
