@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from lakehouse_engine.errors import UnsupportedTableVersionError
+from lakehouse_engine.format.new_table import NewTable
 from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.properties import LAYOUT_VERSION, check_readable, timeline_folder
 from lakehouse_engine.format.v8.table_format import FormatV8
@@ -53,6 +54,15 @@ class TableFormat(Protocol):
         """In what form archived instants are stored."""
         ...
 
+    @property
+    def stores_merge_mode(self) -> bool:
+        """Whether the properties say the merge mode that a payload class stands for."""
+        ...
+
+    def new_table(self, version: TableVersion, table: NewTable) -> dict[str, str]:
+        """The properties of a new table of one of the family's versions. Raises as `merge_properties` where the merge mode is stored."""
+        ...
+
     def file_name(self, instant: Instant) -> str:
         """Name of the file that puts `instant` into its state. Raises `FileNameError` where that action has no such state."""
         ...
@@ -85,3 +95,8 @@ def format_of(config: TableConfig) -> TableFormat:
         return FormatV6()
     check_readable(config)
     return FormatV8(timeline_folder(config))
+
+
+def format_of_version(version: TableVersion) -> TableFormat:
+    """The format of a new table, whose timeline is where its version has it by default."""
+    return FormatV6() if version is TableVersion.SIX else FormatV8()

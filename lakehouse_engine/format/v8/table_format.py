@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import FileNameError
+from lakehouse_engine.format.new_table import NewTable
 from lakehouse_engine.format.v8.commits import decode_commit_metadata, encode_commit_metadata
+from lakehouse_engine.format.v8.new_table import new_table_properties
 from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.table_version import TableVersion
 
 _INSTANT_FILE = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+(?:\.[a-z]+)?)")
 
@@ -37,6 +40,8 @@ class FormatV8:
     logs_by_writer: bool = True
     logs_partial_rows: bool = True
     history: HistoryForm = HistoryForm.LSM
+
+    stores_merge_mode: bool = True
 
     def file_name(self, instant: Instant) -> str:
         """As `TableFormat.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
@@ -67,6 +72,10 @@ class FormatV8:
             return Instant(requested_time, _COMPLETED[extension], State.COMPLETED, completed_at)
         known = _PENDING.get(extension) if completed_at is None else None
         return Instant(requested_time, *known) if known else None
+
+    def new_table(self, version: TableVersion, table: NewTable) -> dict[str, str]:
+        """As `TableFormat.new_table`. Version 9 names no payload class for a mode that has none but its own."""
+        return new_table_properties(version, table if version is TableVersion.EIGHT else replace(table, payload_class=None))
 
     def decode_commit(self, data: bytes) -> HoodieCommitMetadata:
         return decode_commit_metadata(data)
