@@ -22,7 +22,7 @@ from lakehouse_engine.timeline.timeline import Timeline
 
 @dataclass(slots=True)
 class NamedFiles:
-    """`names` gives the names of the files of an active commit, None where it does not tell all of them (`view.written.named_files`)."""
+    """`names` gives the names of the files of an active commit, None where it does not tell all of them (`written.named_files`)."""
 
     timeline: Timeline
     names: Callable[[Instant], frozenset[str] | None]
