@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lakehouse_engine.model.table_config import TableConfig, TableType
     from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
     from lakehouse_engine.table import HoodieTable
-    from lakehouse_engine.table_services import repair_table
+    from lakehouse_engine.table_services import repair_table, upgrade_table
     from lakehouse_engine.timeline.timeline import Timeline
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "WriteOperationType",
     "WriteResult",
     "repair_table",
+    "upgrade_table",
 ]
 
 _HOMES = {
@@ -43,6 +44,7 @@ _HOMES = {
     "WriteOperationType": "model.write_stats",
     "WriteResult": "model.write_stats",
     "repair_table": "table_services",
+    "upgrade_table": "table_services",
 }
 
 

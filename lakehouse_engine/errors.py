@@ -304,6 +304,10 @@ class CompactionError(LakehouseError):
     """A compaction cannot be scheduled or run."""
 
 
+class ClusteringError(LakehouseError):
+    """A clustering cannot be scheduled or run."""
+
+
 class UnsupportedSessionError(LakehouseError):
     """A Spark session that the engine cannot work with; names what is missing."""
 

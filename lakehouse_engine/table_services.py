@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from lakehouse_engine.commit.beside.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
-from lakehouse_engine.errors import OptionError, SavepointError, UnavailableError
+from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.services import (
     ArchiveResult,
     CleanResult,
+    ClusteringResult,
     CompactionResult,
     RestoreResult,
     RollbackResult,
@@ -31,13 +33,13 @@ from lakehouse_engine.options import (
 )
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
-from lakehouse_engine.options.unavailable import CLUSTERING
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
+from lakehouse_engine.services.cluster.request import ClusteringRequest
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.services.compact.plan import check_has_logs
-from lakehouse_engine.services.versions import Compacting, change_version
+from lakehouse_engine.services.versions import Compacting, bring_to_six, change_version, is_brought_to_six
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
 from lakehouse_engine.timeline.locks.agreement import agree_on_lock
@@ -204,9 +206,31 @@ class TableServices:
         """As `compact`, but merges the log blocks of each slice into one, and leaves its base file."""
         return self._compact(op, instant, dry_run, options, logs=True)
 
-    def cluster(self, op: Any = None, *, order_by: Any = None, layout: Any = None, **others: Any) -> NoReturn:
-        """Raises `UnavailableError`: this version has no clustering."""
-        raise UnavailableError(CLUSTERING, table=self._state.config.name)
+    def cluster(
+        self,
+        op: str = "schedule_and_run",
+        *,
+        order_by: Sequence[str] | None = None,
+        layout: str | None = None,
+        partitions: Sequence[str | Mapping[str, Any]] | None = None,
+        instant: str | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> ClusteringResult:
+        """Write rows of many files again together, in files of a good size, sorted by `order_by`.
+
+        `op` as of `compact`. `layout` is `linear`, `z_order` or `hilbert`; `partitions` are paths, or mappings of column to value.
+        Both and `order_by` count over the options `hoodie.clustering.plan.strategy.*` and `hoodie.layout.optimize.strategy`. Files in that
+        order already are left alone. Raises `OptionError` for columns that have no order, another `op`, and arguments that do not go
+        with it; `ClusteringError` for partitions that are not there.
+        """
+        asked = ClusteringRequest(op, order_by, layout, partitions, instant)
+        given = asked.options(dict(options or {}))
+        effective = self._effective_now(given)
+        asked.check(self._state)
+        timeout = self._lock(given, dry_run=dry_run)
+        runner = local_runner(effective) if dry_run or op == "schedule" else self._runner(given)
+        return asked.carry_out(self._state, effective, runner, lock_timeout_ms=timeout, dry_run=dry_run)
 
     def upgrade(
         self, to: int = 9, *, dry_run: bool = False, options: Mapping[str, Any] | None = None
@@ -356,6 +380,26 @@ def repair_table(
         accept_future=check("accept_future", "bool", accept_future),
         trust_files=check("trust_files", "bool", trust_files),
     )
+
+
+def upgrade_table(
+    path: str, *, to: int = 9, dry_run: bool = False, options: Mapping[str, Any] | None = None
+) -> VersionChange:
+    """As `HoodieTable.upgrade` for the table in directory `path`, also one of versions 2 to 5, or 7, which cannot be opened: it becomes one
+    of version 6 first (and `to` may be 6).
+
+    A dry run of such a table says how it comes to version 6. Raises `VersionChangeError` and as `HoodieTable.upgrade`.
+    """
+    given = check("options", "Mapping[str, Any] | None", options) or {}
+    check_known(given)
+    storage, silent = storage_for(check("path", "str", path)), check("dry_run", "bool", dry_run)
+    if not is_brought_to_six(storage):
+        return TableServices(storage, options=given).upgrade(to, dry_run=silent)
+    change = bring_to_six(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.read(given), dry_run=silent)
+    if silent or check("to", "int", to) == change.to_version:
+        return change
+    further = TableServices(storage, options=given).upgrade(to)
+    return replace(further, from_version=change.from_version, steps=(*change.steps, *further.steps))
 
 
 def _check_text(what: str, text: str | None) -> None:

@@ -57,12 +57,12 @@ ROOMS = {
         ("request",),
         ("context", "result"),
         ("batches", "locate"),
-        ("plan",),
+        ("plan", "beside"),
         ("shares",),
         ("routes",),
         ("operation", "create", "alter", "partitions"),
     ),
-    "services": (("executor",), ("compact", "clean"), ("archive", "clone"), ("inline", "versions")),
+    "services": (("executor",), ("compact", "clean"), ("archive", "clone", "cluster"), ("inline", "versions")),
 }
 """Bottom first: what a write goes through, from its end; services above what runs them."""
 MAY_IMPORT_PYSPARK = {"spark", "table", "statements", "lakehouse", "api"}

@@ -2,6 +2,7 @@
 
 from lakehouse_engine.errors import (
     ChangedSinceReadError,
+    ClusteringError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     CompactionError,
@@ -24,6 +25,7 @@ from lakehouse_engine.spark.tasks.task_errors import engine_error
 
 __all__ = [
     "ChangedSinceReadError",
+    "ClusteringError",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CompactionError",

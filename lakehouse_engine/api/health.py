@@ -10,8 +10,9 @@ from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.repair import UNSOLVED
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.verify import verify
+from lakehouse_engine.verify.metadata_table import MetadataReport, check_metadata_table
 
-__all__ = ["Statistics", "findings", "is_unsolved", "last_write", "statistics"]
+__all__ = ["MetadataReport", "Statistics", "check_metadata", "findings", "is_unsolved", "last_write", "statistics"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,14 @@ def findings(table: TableServices, *, quick: bool = False) -> tuple[str | None, 
     report = verify(table.state, quick=quick)
     wrong = [f"{finding.kind} {finding.path}: {finding.message}" for finding in report.findings]
     return report.instant, wrong + ([f"way out: {report.way_out}"] if wrong and report.way_out else [])
+
+
+def check_metadata(table: TableServices, *, quick: bool = False) -> MetadataReport:
+    """Compare the table's metadata table with its files, footers and, unless `quick`, rows.
+
+    Raises `UnavailableError` where it has none, `TableNotFoundError` where it is named and gone.
+    """
+    return check_metadata_table(table.state, quick=quick)
 
 
 def is_unsolved(disorder: str) -> bool:

@@ -1,4 +1,4 @@
-"""Completes the instants of actions that are no writes: clean, rollback, restore, savepoint."""
+"""Completes the instants of actions that are not writes: clean, rollback, restore, savepoint."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 def complete(state: TableState, inflight: Instant, outcome: Outcome, content: bytes | None = None) -> Instant:
-    """Complete an instant at the table's time, once participants have followed, and remove what promised that time. The table lock is held.
+    """Complete an instant at the table's time after its participants have followed, and remove the promised time. The table lock is held.
 
-    `content`: the outcome encoded, where it is not as the table's layout encodes it. Raises as `ActiveTimeline.complete`, and what
-    participants raise; once the instant is completed, nothing is raised.
+    `content`: the encoded outcome, if the table's layout does not encode it. Raises as `ActiveTimeline.complete`, and what participants
+    raise; nothing once the instant is completed.
     """
     follow_all(state, inflight, outcome)
     if content is None:

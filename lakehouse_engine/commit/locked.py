@@ -1,8 +1,9 @@
-"""A table under its lock, brought to order: what every action that changes it starts from.
+"""A table under its lock, in order: the start of every action that changes it.
 
 Whoever holds the lock knows that what this engine has pending belongs to a process that died, because a write keeps the lock from before
 its instant is requested until it is completed or abandoned. Writers of Hudi take the lock to commit only: their heartbeats tell
-(docs/adr/0020). Plans of table services are no dead writes: they wait for whoever runs them.
+(docs/adr/0020), as do those of this engine's writers in table versions 8 and 9 (docs/adr/0064). Plans of table services are no dead
+writes: they wait for whoever runs them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
-from lakehouse_engine.commit.beside.foreign import foreign_writes, refused_writes
+from lakehouse_engine.commit.beside.foreign import live_writes, refused_writes
 from lakehouse_engine.commit.leftovers.savepoints import put_back_savepoints
 from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
 from lakehouse_engine.commit.participants import join_all
@@ -25,14 +26,16 @@ from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.heartbeats import Heartbeat
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
 from lakehouse_engine.timeline.other_layout import OtherLayout
 from lakehouse_engine.timeline.presence import told_if_gone
+from lakehouse_engine.view.completed_files import check_completed_files
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
-from lakehouse_engine.view.table_state import TableState, check_completed_files
+from lakehouse_engine.view.table_state import TableState
 
 _PAUSE = 0.2
-"""Seconds between two looks at what writers of Hudi are doing."""
+"""Seconds between two checks of Hudi's writers."""
 
 
 @contextmanager
@@ -42,43 +45,50 @@ def locked_table(
     lock_timeout_ms: int,
     corrupt_writes: bool = False,
     alone_ms: int | None = None,
+    among_ours: bool = False,
     polite: bool = False,
     known: TableState | None = None,
 ) -> Iterator[TableState]:
-    """Lock the table, finish a restore that was cut off, take back what dead writers left, and hand out the state after that.
+    """Lock the table, finish an interrupted restore, take back dead writes, and yield the state after that.
 
     `corrupt_writes`: let a completed write pass whose file is torn or gone, for an action that may take it back. `alone_ms`: not beside
-    writers of Hudi, for whose end it waits so long (in milliseconds) without the lock, which they need to commit. `polite`: let them have
-    their turn. `known`: the table as it was before; it is what comes out where nothing has happened since, with all that was listed and
-    opened for it.
+    writers that make their files without the lock, for whose end it waits so long (in milliseconds) without the lock, which they need to
+    commit; `among_ours`: but beside those of this engine. `polite`: let Hudi's have their turn. `known`: the table as it was before; it is
+    what comes out where nothing has happened since, with all that was listed and opened for it.
 
-    Raises `TableNotFoundError` before anything is made where there is no table, and where it goes meanwhile; `LockTimeoutError` naming the
-    holder, and `CommitConflictError` naming the write that was not done in time.
+    Raises `TableNotFoundError` before anything is made if there is no table, or it disappears; `LockTimeoutError` with the holder, and
+    `CommitConflictError` with the write that did not end in time.
     """
     with told_if_gone(storage):
-        yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, polite, known)
+        yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, among_ours, polite, known)
 
 
 def _locked(
-    storage: Storage, lock_timeout_ms: int, corrupt_writes: bool, alone_ms: int | None, polite: bool, known: TableState | None
+    storage: Storage,
+    lock_timeout_ms: int,
+    corrupt_writes: bool,
+    alone_ms: int | None,
+    among_ours: bool,
+    polite: bool,
+    known: TableState | None,
 ) -> Iterator[TableState]:
     config = ConfigStore(storage).read()
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
-    # Whoever holds the lock already cannot wait without it: Hudi would never get it.
+    # A caller that already holds the lock cannot wait without it: Hudi would never get it.
     deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)
     while True:
         with TableLock(storage, lock_timeout_ms, known=config):
             state = _recovered(TableState.load(storage) if known is None else known.advance(), corrupt_writes)
             if known is not None and known.is_still(state):
                 state = known
-            others = (*foreign_writes(state), *refused_writes(state)) if alone_ms is not None else ()
+            others = _in_the_way(state, among_ours) if alone_ms is not None else ()
             theirs = turn_of_hudi(state) if polite and time.monotonic() < patience else 0.0
             if not others and not theirs:
                 yield state
                 return
         if others and time.monotonic() >= deadline:
             raise CommitConflictError(
-                f"a writer of Hudi is at work on this table ({others[0]}), which this must not run beside; it was not done within"
+                f"another writer is at work on this table ({others[0]}), which this must not run beside; it was not done within"
                 f" {(alone_ms or 0) / 1000:g} s. Wait for it, or raise {LOCK_TIMEOUT_MS.key}",
                 instant=others[0].instant_time,
                 table=state.config.name,
@@ -87,11 +97,16 @@ def _locked(
         config = ConfigStore(storage).read()
 
 
-def check_nobody_committed(state: TableState) -> None:
-    """To be called before publishing what was made of `state`. A lock file that Hudi deleted is taken again, and nothing is lost as long as
-    nothing was completed since.
+def _in_the_way(state: TableState, among_ours: bool) -> tuple[Heartbeat, ...]:
+    live = live_writes(state, without_ours=among_ours and state.layout.orders_by_completion)
+    return (*live, *refused_writes(state))
 
-    Raises `CommitConflictError` naming what was, `LockError` where another program holds the lock now.
+
+def check_nobody_committed(state: TableState) -> None:
+    """Called before publishing what was made from `state`. If Hudi deleted the lock file, it is taken again, which is safe if nothing was
+    completed since.
+
+    Raises `CommitConflictError` naming what was completed, `LockError` if another program holds the lock now.
     """
     if confirm_lock(state.storage):
         return
@@ -119,6 +134,6 @@ def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
         check_no_commit_is_lost(state, lost)
     state = roll_back_dead_writes(state, lost)
     remove_leftovers(state)
-    if not in_object_store(state.storage):  # where an object that is not whole is not there
+    if not in_object_store(state.storage):  # where an incomplete object does not exist
         remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))
     return join_all(state)

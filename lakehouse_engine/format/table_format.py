@@ -14,7 +14,7 @@ from lakehouse_engine.format.v8.properties import LAYOUT_VERSION, check_readable
 from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.table_version import TableVersion
 
@@ -63,6 +63,11 @@ class TableFormat(Protocol):
         """The properties of a new table of one of the family's versions. Raises as `merge_properties` where the merge mode is stored."""
         ...
 
+    @property
+    def clustering_action(self) -> Action:
+        """The action of a pending clustering."""
+        ...
+
     def file_name(self, instant: Instant) -> str:
         """Name of the file that puts `instant` into its state. Raises `FileNameError` where that action has no such state."""
         ...
@@ -76,6 +81,10 @@ class TableFormat(Protocol):
         ...
 
     def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes: ...
+
+    def is_sealed_commit(self, data: bytes) -> bool:
+        """Whether this engine wrote that commit metadata, whole or not."""
+        ...
 
 
 def format_of(config: TableConfig) -> TableFormat:

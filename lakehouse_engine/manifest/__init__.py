@@ -1,1 +1,1 @@
-"""Which files make a table and must be there."""
+"""Files that make a table and must exist."""

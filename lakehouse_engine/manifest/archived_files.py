@@ -1,8 +1,7 @@
-"""Which files archived writes left: what must be there is known whatever was archived.
+"""Files that archived writes left, so that required files stay known after archiving.
 
-The newest checkpoint that holds, and what others archived since; without a checkpoint the whole archived timeline, once per process. What
-cannot be proven is not claimed: where the archive is damaged beyond the checkpoint, nothing is known of archived writes, and `problems`
-says so.
+Uses the newest valid checkpoint, and what others archived since; without a checkpoint the whole archive, once per process. Nothing is
+claimed without proof: if the archive is damaged beyond the checkpoint, nothing is known about archived writes, and `problems` says so.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from lakehouse_engine.timeline.timeline import Timeline
 logger = logging.getLogger(__name__)
 
 _KEPT = 16
-"""Tables whose archived files a process remembers."""
+"""Number of tables whose archived files a process remembers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFiles:
-    """`live` counts every completed write up to the instant `boundary` ("": none is archived, or nothing is known of them).
+    """`live` counts every completed write up to the instant `boundary` ("": none is archived, or nothing is known).
 
-    `is_known` is False where there is an archive and what its writes left cannot be told. `problems` are damaged files, each with what is
-    wrong with it, by path. `checkpoint` is the one that this rests on. Of writes up to `told_to` ("": of none) all files are known;
-    `all_told` says whether that is every archived write. `counted` is the number of the newest archive file that the checkpoint counts.
+    `is_known` is False if there is an archive whose writes are unknown. `problems` maps damaged files to the damage. `checkpoint` is the
+    one used. All files of writes up to `told_to` ("": none) are known; `all_told` says whether that is every archived write. `counted` is
+    the number of the newest archive file that the checkpoint includes.
     """
 
     live: LiveFiles
@@ -55,13 +54,13 @@ class ArchivedFiles:
 
     @property
     def marks(self) -> tuple[object, ...]:
-        """What tells this knowledge of archived writes from another of the same table."""
+        """Identity of this knowledge among others of the same table."""
         return self.boundary, self.is_known, self.checkpoint, self.told_to, self.all_told
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What is asked of one table at one moment."""
+    """One table at one moment."""
 
     storage: Storage
     archive: History
@@ -72,16 +71,22 @@ class _Table:
 def read_archived_files(
     storage: Storage, layout: TableFormat, archive: History, listing: Sequence[StoredFile], timeline: Timeline
 ) -> ArchivedFiles:
-    """The files as of the archived writes that count for `timeline`, the whole active one. Damage is no error here. `listing` is that of
-    the archive's folder.
+    """Files as of the archived writes that count for `timeline`, the whole active one. Damage is not raised. `listing` is the archive
+    folder's.
     """
-    checkpoints, listed = LiveCheckpoints(storage), archive.files(listing)
+    checkpoints = LiveCheckpoints(storage)
+    try:
+        listed = archive.files(listing)
+    except LakehouseError as error:
+        problem = str(error.context.get("path", archive.path)), error.message
+        logger.warning("what archived writes of %s left is not known: %s", storage.root, error)
+        return ArchivedFiles(LiveFiles(), is_known=False, problems=(problem,), all_told=False)
     stored = [entry for entry in storage.list(checkpoints.folder) if not entry.is_directory]
     if not listed and not stored:
         return ArchivedFiles(LiveFiles())
     gone = _taken_back(storage, layout, timeline)
     start = timeline.start
-    # What a dead archiving left on both timelines is not before the start, and counts as active.
+    # Instants that a dead archiving left on both timelines are not before the start, and count as active.
     before = "" if start is None else start.requested_time
     table = _Table(storage, archive, checkpoints, lambda time: is_later(before, time) and not _is_in(time, gone))
     key = (identity_of(storage) or id(storage), _marks(listed), _marks(stored), before, gone)
@@ -93,7 +98,7 @@ def _marks(entries: Sequence[StoredFile]) -> tuple[Hashable, ...]:
 
 
 def _taken_back(storage: Storage, layout: TableFormat, timeline: Timeline) -> tuple[tuple[str, str], ...]:
-    """Spans of instant times that restores took back, both ends exclusive. Of one whose plan does not say where to, all before it."""
+    """Time ranges that restores took back, exclusive at both ends. A restore without a readable target takes everything before it."""
     records = restores(ActiveTimeline(storage, layout), timeline)
     spans = {record.instant.requested_time: record.target for record in records}
     return tuple((spans.get(time, ""), time) for time in (one.requested_time for one in timeline if one.action is Action.RESTORE))
@@ -110,7 +115,7 @@ def _read(table: _Table, listed: Sequence[StoredFile]) -> ArchivedFiles:
             try:
                 found = table.checkpoints.read(time)
             except StoredFileNotFoundError:
-                continue  # a newer one has taken its place meanwhile
+                continue  # a newer one has replaced it meanwhile
             except (FormatError, StorageError) as error:
                 problems.append((table.checkpoints.path(time), error.message))
                 continue
@@ -121,7 +126,7 @@ def _read(table: _Table, listed: Sequence[StoredFile]) -> ArchivedFiles:
 
 
 def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFiles, problems: list[tuple[str, str]]) -> ArchivedFiles:
-    """`known`, and what the archive files say of writes after its boundary."""
+    """`known`, plus later writes in the archive files."""
     writes: list[WriteRecord] = []
     cleaned: set[str] = set()
     all_told = known.told_to == known.boundary
@@ -139,13 +144,13 @@ def _with_archive(table: _Table, files: Sequence[StoredFile], known: ArchivedFil
     for path, problem in problems:
         logger.warning("%s of %s is passed over: %s", path, table.storage.root, problem)
     boundary = latest((known.boundary, *(write.instant_time for write in writes)))
-    # A clean takes no file of the table as it is: one that it took says that something that replaced it is not told here.
+    # Cleans take no current file: one that was taken had been replaced by something unknown here.
     live = known.live.after(writes).without(frozenset(cleaned)) if writes else known.live
     return ArchivedFiles(live, boundary, True, tuple(problems), known.checkpoint, known.told_to, all_told, known.counted)
 
 
 def _is_newer_write(table: _Table, entry: ArchivedEntry, boundary: str) -> bool:
-    """Whether only the archive tells of a write, if it does."""
+    """Archive entry of a write that only the archive has; None otherwise."""
     time = entry.instant.requested_time
     return entry.instant.action.is_write and entry.instant.is_completed and is_later(time, boundary) and table.counts(time)
 
@@ -158,18 +163,18 @@ def _record(entry: ArchivedEntry) -> WriteRecord | None:
 
 
 def cleaned_by(entry: ArchivedEntry) -> Iterator[str]:
-    """Paths of files that an archived clean deleted; none for other actions."""
+    """Paths that an archived clean deleted; empty for other actions."""
     clean = entry.record.get("hoodieCleanMetadata") or {}
     for partition, cleaned in (clean.get("partitionMetadata") or {}).items():
         yield from (join_path(partition, path.rpartition("/")[2]) for path in cleaned["successDeleteFiles"])
 
 
 def _remembered(key: Hashable, read: Callable[[], ArchivedFiles]) -> ArchivedFiles:
-    """Files of both kinds never change, so that their names, sizes and ages are a key."""
+    """Both kinds of files never change, so their names, sizes and ages are a key."""
     found = _REMEMBERED.get(key)
     if found is None:
         found = read()
-        if not found.problems:  # which may be those of the moment
+        if not found.problems:  # which may be recent
             _REMEMBERED.put(key, found)
     return found
 

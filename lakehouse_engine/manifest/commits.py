@@ -1,4 +1,4 @@
-"""Commits of a table that were read, and what is known of archived ones: what a manifest from commits rests on."""
+"""Commits of a table that were read, and what is known about archived ones: the input of a manifest from commits."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ logger = logging.getLogger(__name__)
 _Write = tuple[Instant, StoredFile | None]
 
 
-# Without slots, so that what is derived can be cached on the instance.
+# No slots, so that derived values can be cached on the instance.
 @dataclass(frozen=True)
 class DecodedCommit:
-    """The metadata of a completed write, and what follows from it."""
+    """Metadata of a completed write, and derived values."""
 
     instant: Instant
     metadata: HoodieCommitMetadata
 
     @cached_property
     def record(self) -> WriteRecord:
-        """What the write left and took away."""
+        """What the write left and removed."""
         return write_record(self.instant.requested_time, self.metadata, shown_at=self.instant.completed_at)
 
     @cached_property
     def names(self) -> frozenset[str] | None:
-        """Names of the files that the write left, None where it does not tell all of them."""
+        """Names of the files that the write left; None if it does not list all of them."""
         return named_files(self.instant.requested_time, self.metadata)
 
 
@@ -51,8 +51,8 @@ class DecodedCommit:
 class DecodedCommits:
     """Commits whose files have at most `limit` bytes together.
 
-    A commit is known by name and version (size, age, tag) of its file, so that one that was damaged, mended or put in the place of another
-    is read. Those of storages in memory, of which two may have one name, are read each time.
+    Keyed by name and version (size, age, tag) of the file, so that a damaged, repaired or replaced one is read again. Commits of storages
+    in memory, which may share a name, are always read.
     """
 
     limit: int
@@ -62,7 +62,7 @@ class DecodedCommits:
         self.kept = BoundedCache(self.limit, lambda found: found[1])
 
     def get(self, active: ActiveTimeline, instant: Instant, file: StoredFile | None) -> DecodedCommit:
-        """The commit in `file`, as it was listed; raises as `ActiveTimeline.commit`."""
+        """The commit in `file`, as listed; raises as `ActiveTimeline.commit`."""
         identity = identity_of(active.storage)
         if file is None or identity is None:
             return DecodedCommit(instant, active.commit(instant))
@@ -71,12 +71,12 @@ class DecodedCommits:
 
 
 DECODED = DecodedCommits(limit=16 * 1024 * 1024)
-"""Of all tables of this process."""
+"""Shared by all tables of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Partitions:
-    """Paths of the partitions that have files (`live`) once `writes` are counted after what archived ones left."""
+    """Partition paths with files (`live`) after `writes` are added to what archived ones left."""
 
     archived: LiveFiles
     writes: tuple[_Write, ...]
@@ -87,20 +87,20 @@ class _Partitions:
         return self.are_before(archived, writes) and len(self.writes) == len(writes)
 
     def are_before(self, archived: LiveFiles, writes: tuple[_Write, ...]) -> bool:
-        """Whether the same writes come first, after the same archived ones."""
+        """True if it starts with the same writes, after the same archived ones."""
         return (self.archived is archived or not (len(archived) or len(self.archived))) and self.writes == writes[: len(self.writes)]
 
 
 @dataclass(slots=True)
 class _Box:
-    """The partitions that the last of several states asked for; shared by all that go on with one another's commits."""
+    """Partitions of the latest state that was asked; shared by states that continue each other."""
 
     found: _Partitions | None = None
 
 
 @dataclass(slots=True)
 class Commits:
-    """Decoded metadata of completed writes, which never changes, so a refreshed state goes on with it."""
+    """Decoded metadata of completed writes. It never changes, so a refreshed state reuses it."""
 
     active: ActiveTimeline
     files: Mapping[Instant, StoredFile]
@@ -111,20 +111,20 @@ class Commits:
         return self._decoded(instant).metadata
 
     def record(self, instant: Instant) -> WriteRecord:
-        """What the write left and took away."""
+        """What the write left and removed."""
         return self._decoded(instant).record
 
     def named(self, instant: Instant) -> frozenset[str] | None:
-        """Names of the files that the write left, None where it does not tell all of them."""
+        """Names of the files that the write left; None if it does not list all of them."""
         return self._decoded(instant).names
 
     def at(self, active: ActiveTimeline, files: Mapping[Instant, StoredFile]) -> Commits:
-        """The same, of instants that are on the timeline still, in the files that they were read from."""
+        """The same for instants that are still on the timeline, in the same files."""
         known = {one: decoded for one, decoded in self.known.items() if one in files and files[one] == self.files.get(one)}
         return Commits(active, files, known, self.partitions)
 
     def live_partitions(self, archived: LiveFiles, writes: Sequence[Instant]) -> tuple[str, ...] | None:
-        """Partitions with files after these writes, and `archived`, sorted; None where one of the writes does not tell what it left."""
+        """Partitions with files after these writes and `archived`, sorted; None if a write does not list all its files."""
         key = tuple((one, self.files.get(one)) for one in writes)
         found = self.partitions.found
         if found is None or not found.are_of(archived, key):
@@ -145,7 +145,7 @@ class Commits:
 
 @dataclass(slots=True)
 class Archived:
-    """What archived writes left, read when it is first asked for."""
+    """What archived writes left, read on demand."""
 
     storage: Storage
     config: TableConfig
@@ -162,7 +162,7 @@ class Archived:
         return self.found
 
     def listed(self) -> list[StoredFile]:
-        """The files of the archive, of which there may be many: its folder is listed once."""
+        """Files of the archive. There may be many, so the folder is listed once."""
         if self.listing is None:
             self.listing = self.archive.listed() if self.is_there else []
         return self.listing

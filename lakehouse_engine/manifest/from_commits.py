@@ -1,7 +1,7 @@
-"""The manifest that follows from the commits of a table: what must be there is what writes said that they wrote.
+"""Manifest from a table's commits: required files are those that writes recorded.
 
-The write stats of commits, archived or not, say it: the last write of a group up to an instant. Where nothing is known of archived
-writes (`Commits`, `ArchivedFiles`), `prevCommit` of the first write after the instant says that there was one before.
+The write stats of active and archived commits record them: a group's last write up to an instant counts. If archived writes are unknown
+(`Commits`, `ArchivedFiles`), `prevCommit` of the first later write says that there was an earlier one.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from lakehouse_engine.timeline.timeline import Timeline
 
 _Write = tuple[Instant, HoodieCommitMetadata]
 NO_COMMIT = (None, "", "null")
-"""What `prevCommit` is in the first write of a group."""
+"""`prevCommit` of a group's first write."""
 
 
-# Without slots, so that what is derived can be cached on the instance.
+# No slots, so that derived values can be cached on the instance.
 @dataclass(frozen=True)
 class FromCommits:
-    """A `Manifest` of the commits on `timeline` and of what archived ones left."""
+    """A `Manifest` from the commits on `timeline` and from what archived ones left."""
 
     timeline: Timeline
     commits: Commits
@@ -46,7 +46,7 @@ class FromCommits:
 
     @cached_property
     def replaced_at(self) -> Mapping[FileGroupId, str]:
-        """Every group that a completed replace commit of the active timeline names, with the time of the first that does."""
+        """Every group that a completed replace commit of the active timeline names, with the time of the first."""
         replaced: dict[FileGroupId, str] = {}
         for instant in self.timeline:
             if instant.is_completed and instant.action is Action.REPLACE_COMMIT:
@@ -63,7 +63,7 @@ class FromCommits:
         return None
 
     def written_partitions(self) -> set[str]:
-        """Partitions that writes left files in. A torn commit names none here: what needs its files raises."""
+        """Partitions with files of writes. A torn commit contributes none: reading its files raises an error."""
         named = self.archived.files().live.partitions()
         for instant in self.timeline.completed().writes():
             with suppress(CorruptInstantError):
@@ -92,7 +92,7 @@ class FromCommits:
                 continue
             for group, previous in _previous(metadata):
                 if previous in pending or _is_outside(group, partitions):
-                    continue  # the slice to be says nothing about the one before it
+                    continue  # the future slice says nothing about the one before it
                 if previous in NO_COMMIT or not order.is_visible(str(previous), as_of):
                     born.add(group)
                 elif group not in expected and group not in born:
@@ -110,9 +110,9 @@ class FromCommits:
             yield from (file for _, file in write.files_in(partitions) if not file.is_log)
 
     def promises(self, as_of: str | None, partitions: frozenset[str] | None = None) -> dict[FileGroupId, list[LogPromise]]:
-        """What completed commits not after `as_of` wrote to log files.
+        """What completed commits up to `as_of` wrote to log files.
 
-        Of archived commits only what they wrote to slices that were live when the last of them was archived.
+        For archived commits only logs of slices that were live when the last of them was archived.
         """
         promises: dict[FileGroupId, list[LogPromise]] = {}
         if self.archived.config.table_type is TableType.MERGE_ON_READ:
@@ -127,7 +127,7 @@ class FromCommits:
         newer = [one for one in writes if is_later(one.requested_time, archived.boundary)]
         active = frozenset(one.requested_time for one in newer if self.commits.named(one) is not None)
         start = self.timeline.start
-        # Newer than whatever was archived, and older than the timeline: taken back, with what came to an object store after that.
+        # Newer than everything archived and older than the timeline: taken back, like anything that reached an object store after that.
         gap = (archived.boundary, start.requested_time) if start is not None and archived.is_known and archived.boundary else ("", "")
         return ToldLogs(active, archived.told_to, bool(archived.told_to) and archived.all_told, gap)
 
@@ -143,17 +143,17 @@ class FromCommits:
 
     @property
     def proven_since(self) -> str:
-        """The instant time from which on the active timeline has every write; "" when nothing was ever archived."""
+        """Instant from which the active timeline has every write; "" if nothing was ever archived."""
         start = self.timeline.start
         return start.requested_time if start is not None and self.archived.listed() else ""
 
     def writes(self, as_of: str | None = None) -> Iterator[WriteRecord]:
-        """What the completed writes of the active timeline up to `as_of` (None: all) left, oldest first."""
+        """What completed active writes up to `as_of` (None: all) left, oldest first."""
         for instant in self.timeline.completed().writes().up_to(as_of):
             yield self.commits.record(instant)
 
     def savepointed(self, moment: str) -> LiveFiles | None:
-        """Which files there were as of a savepointed write that is archived; None where that is not known."""
+        """Files as of an archived savepointed write; None if unknown."""
         savepoint = self.timeline.savepoint_at(moment)
         return None if savepoint is None else self.archived.as_of(savepoint)
 
@@ -166,10 +166,10 @@ class FromCommits:
                 yield from ((group, file) for group, file in write.files_in(partitions) if file.is_log)
 
     def archived_as_of(self, as_of: str | None) -> ArchivedFiles:
-        """What archived writes up to `as_of` left; nothing is known of it where some are after it, and no savepoint is on it.
+        """What archived writes up to `as_of` left; unknown if some are later, unless a savepoint is on it.
 
-        Of a savepoint always what was kept of it, if that was: a compaction that it was made beside may be archived since, with a time
-        before its own. What that compaction was made of is live no more, and the savepoint reads it.
+        For a savepoint, what was recorded for it takes precedence: a compaction that was pending beside it may be archived since, with an
+        earlier time. Its inputs are not live any more, but the savepoint reads them.
         """
         found = self.archived.files()
         if as_of is None:
@@ -182,7 +182,7 @@ class FromCommits:
         return ArchivedFiles(kept, as_of, told_to=found.told_to if is_last else "", all_told=False)
 
     def _proven_writes(self) -> Iterator[_Write]:
-        """Completed writes in order. Savepointed ones that outlived the archival of later ones prove nothing about now."""
+        """Completed writes in order. Savepointed ones that outlived the archiving of later ones prove nothing about now."""
         since = self.proven_since
         for instant in self.timeline.completed().writes().instants:
             if not is_later(since, instant.requested_time):

@@ -1,4 +1,4 @@
-"""Which files make a table and must be there, whatever a listing finds (docs/adr/0065)."""
+"""Files that make a table and must exist, whatever a listing finds (docs/adr/0065)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakehouse_engine.model.order import Order
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """The base file, or a log file, that a group must have; `path` is a description where only the group and the instant are known."""
+    """Base or log file that a group must have; `path` is a description if only group and instant are known."""
 
     group: FileGroupId
     instant_time: str
@@ -26,53 +26,53 @@ class ExpectedFile:
 
 
 class Manifest(Protocol):
-    """The files of a table at one state of its timeline. `as_of` is a moment, None for now; `partitions` None means all of them.
+    """Files of a table at one state of its timeline. `as_of` is a moment, None for now; `partitions` None means all.
 
-    Methods raise `MetadataError` where something that would tell is damaged.
+    Methods raise `MetadataError` if the evidence is damaged.
     """
 
     @property
     def order(self) -> Order:
-        """Which instant comes after which."""
+        """Order of the table's instants."""
         ...
 
     @property
     def replaced_at(self) -> Mapping[FileGroupId, str]:
-        """Every group that was replaced, with the instant time of the first write that did so. Its files may still be there."""
+        """Every replaced group, with the instant of the first write that replaced it. Its files may still exist."""
         ...
 
     def partitions(self) -> Sequence[str] | None:
-        """Paths of the partitions with live files, sorted; None where the manifest does not tell."""
+        """Paths of partitions with live files, sorted; None if the manifest does not know."""
         ...
 
     def written_partitions(self) -> Iterable[str]:
-        """Paths of all partitions that files were written to, as far as that can be told: damage is passed over."""
+        """Paths of all partitions that files were written to, as far as known; damage is skipped."""
         ...
 
     def named_partitions(self, as_of: str | None) -> set[str]:
-        """Paths of the partitions that `live` and `promises` may say something of."""
+        """Paths of partitions that `live` and `promises` may mention."""
         ...
 
     def live(self, as_of: str | None, partitions: frozenset[str] | None) -> Mapping[FileGroupId, ExpectedFile]:
-        """The base file that each group must have. Groups that were replaced may be among them."""
+        """The base file that each group must have. May include replaced groups."""
         ...
 
     def bases(self, as_of: str | None, partitions: frozenset[str] | None) -> Iterable[WrittenFile]:
-        """Base files that were written, with their sizes, of live slices at least."""
+        """Base files that were written, with sizes; at least those of live slices."""
         ...
 
     def promises(self, as_of: str | None, partitions: frozenset[str] | None = None) -> Mapping[FileGroupId, Sequence[LogPromise]]:
-        """What was written to log files of live slices at least; nothing for copy-on-write tables."""
+        """What was written to log files, at least for live slices; empty for copy-on-write tables."""
         ...
 
     def told(self, as_of: str | None) -> ToldLogs:
-        """The writes of which `promises` of the same moment tells every log file."""
+        """Writes for which `promises` at the same moment lists every log file."""
         ...
 
     def has(self, base: BaseFile) -> bool:
-        """Whether a listed base file of a completed instant is part of the table, now or earlier; True where that is not known."""
+        """True if a base file of a completed instant is or was part of the table, or if that is unknown."""
         ...
 
     def has_log(self, log: LogFile) -> bool:
-        """Whether a completed write named a log file; False where it is not known."""
+        """True if a completed write named a log file; False if unknown."""
         ...

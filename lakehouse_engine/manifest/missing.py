@@ -1,6 +1,6 @@
-"""Compares listed slices with a manifest: which files are lost, which have another size than was written.
+"""Compares listed slices with a manifest: lost files, and files of another size than written.
 
-The slices of a listing are the newest ones that are *left*: after a clean, or where a file is lost, a listing is silently short.
+Listed slices are the newest *remaining* ones: after a clean or a loss, a listing is silently incomplete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakehouse_engine.model.logged import LoggedSlice, LogPromise
 from lakehouse_engine.model.order import Order, is_later
 
 Within = Callable[[Iterable[str]], Iterable[str]]
-"""Picks some of the given partition paths."""
+"""Filters partition paths."""
 
 
 def lost_files(
@@ -28,21 +28,20 @@ def lost_files(
     logs: bool = False,
     within: Within | None = None,
 ) -> list[ExpectedFile]:
-    """Base files, and with `logs` log files, that the groups live at `as_of` (None: now) must have and `slices`, the listed ones, do not.
+    """Base files, and with `logs` log files, that groups live at `as_of` (None: now) must have and the listed `slices` lack.
 
-    With `begin` only base files written after it count, with `within` only files of the partitions that it keeps. Complete if no write
-    after `as_of` has been archived, and it is known what archived writes left.
+    `begin` limits it to base files written later, `within` to files of some partitions. Complete if no write after `as_of` has been
+    archived, and the files of archived writes are known.
     """
     order = manifest.order
-    # A slice may consist of logs only; its base instant is then that of the write that began it.
+    # A slice may consist of logs only; its base instant is that of the write that began it.
     found = {piece.group: piece.base_instant for piece in slices if piece.base_file is not None or logs}
     partitions = None if within is None else frozenset(within(manifest.named_partitions(as_of)))
     expected = manifest.live(as_of, partitions)
     replaced = {group for group, at in manifest.replaced_at.items() if order.is_visible(at, as_of)}
-    # Of others the base file was written, and what is left of them is only what was logged later.
-    begun = {piece.group: piece.base_instant for piece in slices if piece.base_file is None}
-    told = ((group, expected[group]) for group in begun if group in expected)
-    headless = {group for group, file in told if _is_base(file.path) and begun[group] == file.instant_time}
+    # For others the base file was written, and only later logs are left.
+    told = ((piece.group, expected.get(piece.group)) for piece in slices if piece.base_file is None)
+    headless = {group for group, file in told if file is not None and _is_base(file.path)}
     lost = [
         file
         for group, file in expected.items()
@@ -54,7 +53,7 @@ def lost_files(
 
 
 def logged_slices(manifest: Manifest, as_of: str | None, slices: Iterable[FileSlice]) -> list[LoggedSlice]:
-    """Slices with what completed commits not after `as_of` (None: all) say of their log files."""
+    """Slices with what completed commits up to `as_of` (None: all) recorded about their log files."""
     pieces = list(slices)
     promises, told = manifest.promises(as_of, _partitions_of(pieces)), manifest.told(as_of)
     return [LoggedSlice(piece, tuple(promises.get(piece.group, ())), told) for piece in pieces]
@@ -62,7 +61,7 @@ def logged_slices(manifest: Manifest, as_of: str | None, slices: Iterable[FileSl
 
 @dataclass(frozen=True, slots=True)
 class ChangedSize:
-    """A file of the table that has other bytes than were written: `size` are there, `written` were recorded by `instant_time`."""
+    """A file of the table with other bytes than were written: `size` is its current size, `written` the size recorded by `instant_time`."""
 
     path: str
     instant_time: str
@@ -72,7 +71,7 @@ class ChangedSize:
 
 
 def changed_sizes(manifest: Manifest, as_of: str | None, slices: Sequence[FileSlice], *, logs: bool = False) -> list[ChangedSize]:
-    """Base files of `slices` (as listed) whose size is another one than their commit recorded, and with `logs` logs that are too short.
+    """Base files of `slices` (as listed) with another size than their commit recorded, and with `logs` logs that are too short.
 
     A log may be longer: other writers leave blocks of failed writes at its end.
     """
@@ -114,12 +113,12 @@ def _lost_logs(
 
 
 def _lacks(listed: tuple[str, Container[str]] | None, promise: LogPromise, order: Order) -> bool:
-    """`listed`: the base instant of the group's slice, and the names of its logs."""
+    """`listed`: base instant of the group's slice, and names of its logs."""
     if listed is None:
         return True
     base_instant, names = listed
     partition, _, name = promise.path.rpartition("/")
-    # Logs of an older slice are in the base file of this one.
+    # Logs of an older slice are in this one's base file.
     return name not in names and not is_later(base_instant, order.moment(parse_log_file(partition, name).base_instant))
 
 

@@ -1,9 +1,9 @@
-"""Which files completed writes named. Another base file of a completed instant is a stray: an attempt of a task that outlived its commit
-left it, and its rows are in the file that is named. It is no part of the table, whoever wrote it. So is one that came to an object store
-when its write had been taken back, once the timeline begins after that.
+"""Files that completed writes named. Another base file of a completed instant is a stray: a late task attempt left it, and its rows are in
+the named file. It is not part of the table, whoever wrote it. The same holds for a file that reached an object store after its write had
+been taken back, once the timeline begins after that.
 
-Commits of the active timeline are asked by their write stats, archived ones by the checkpoint of live files, as far as that tells all of
-them (`ArchivedFiles.told_to`). Where it cannot be known what was named, every file of a completed instant counts.
+For active commits the write stats decide, for archived ones the checkpoint of live files, as far as it lists all of them
+(`ArchivedFiles.told_to`). If that is unknown, every file of a completed instant counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakehouse_engine.timeline.timeline import Timeline
 
 @dataclass(slots=True)
 class NamedFiles:
-    """`names` gives the names of the files of an active commit, None where it does not tell all of them (`written.named_files`)."""
+    """`names` returns the file names of an active commit, None if it does not list all of them (`manifest.written.named_files`)."""
 
     timeline: Timeline
     names: Callable[[Instant], frozenset[str] | None]
@@ -32,7 +32,7 @@ class NamedFiles:
     _logs: frozenset[str] | None = None
 
     def has(self, base: BaseFile) -> bool:
-        """Whether a base file of a completed instant is part of the table, now or at an earlier moment."""
+        """True if a base file of a completed instant is or was part of the table."""
         if self._active is None:
             self._active = {one.requested_time: one for one in self.timeline.completed().writes()}
         instant = self._active.get(base.instant_time)
@@ -42,7 +42,7 @@ class NamedFiles:
         return names is None or base.name in names
 
     def has_log(self, log: LogFile) -> bool:
-        """Whether a completed write named a log file. (False as well where that is not known.)"""
+        """True if a completed write named a log file (False if unknown)."""
         if self._logs is None:
             known = (self._names(one) for one in self.timeline.completed().writes())
             self._logs = frozenset().union(*(names for names in known if names is not None))
@@ -56,19 +56,19 @@ class NamedFiles:
             try:
                 found = self.names(instant)
             except (FormatError, InstantNotFoundError):
-                found = None  # whoever needs what a damaged commit wrote is told so
+                found = None  # reading a damaged commit reports the damage
             self._known[instant.requested_time] = found
         return self._known[instant.requested_time]
 
     def _is_archived(self, base: BaseFile) -> bool:
         archived = self.archived()
         if archived.is_known and archived.boundary and is_later(base.instant_time, archived.boundary):
-            # Older than the active timeline, and newer than whatever was archived: its write was taken back, and the file came after that.
+            # Older than the active timeline and newer than everything archived: its write was taken back, and the file arrived later.
             return False
         if is_later(base.instant_time, archived.told_to):
             return True
         live = archived.live.of(FileGroupId(base.partition_path, base.file_id))
         if live is None or live.base is None:
             return False
-        # Of older versions of a group the checkpoint says nothing, and nothing rests on them but savepoints, which name files.
+        # The checkpoint does not know a group's older versions; only savepoints need them, and they name their files.
         return is_later(live.base.instant_time, base.instant_time) or base.path == live.base.path

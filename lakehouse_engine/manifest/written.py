@@ -1,4 +1,4 @@
-"""Commit metadata -> what a write left and took away."""
+"""Converts commit metadata to what a write left and removed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat
 def write_record(
     instant_time: str, metadata: HoodieCommitMetadata, *, archived: bool = False, shown_at: str | None = None
 ) -> WriteRecord:
-    """Of a completed write. `archived` says that the metadata is from the archived timeline, which does not keep offsets of logs.
-    `shown_at` is its completion time, which says on which base files its logs are; None where the names of the logs do.
+    """Record of a completed write. `archived`: the metadata is from the archived timeline, which drops log offsets. `shown_at` is the
+    completion time, which determines the base files of its logs; None if log names do.
     """
     return WriteRecord(instant_time, tuple(_files(instant_time, metadata, archived, shown_at)), tuple(metadata.replaced_groups()))
 
 
 def named_files(instant_time: str, metadata: HoodieCommitMetadata) -> frozenset[str] | None:
-    """Names (not paths) of the base and log files of a completed write; a name is of one partition only.
+    """Names (not paths) of a completed write's base and log files; a name belongs to one partition.
 
-    None for a write that does not tell all of them: with a stat that has no path, or that names a base file of another instant.
+    None for a write that does not list all of them: a stat without a path, or with a base file of another instant.
     """
     names: set[str] = set()
     for stat in metadata.write_stats():
@@ -56,7 +56,7 @@ def _file(
     if not is_log_file_name(name):
         return None
     log = parse_log_file(partition, name)
-    # Who writes checksums begins a log file with each write.
+    # Writers with checksums begin a log file with each write.
     start = None if archived and checksum is None else max(stat.log_offset or 0, 0)
     if log.is_cdc:
         return None

@@ -44,7 +44,7 @@ class RangedFile:
     def read(self, offset: int, length: int) -> memoryview:
         with self.storage.open_input(self.path) as file, as_storage_errors("read", self.path, self.storage.root):
             file.seek(offset)
-            return memoryview(file.read_buffer(length))
+            return memoryview(file.read_buffer(length)).cast("B")  # Arrow's buffers are of signed bytes
 
 
 def source_of(storage: Storage, file: BaseFile) -> Source:

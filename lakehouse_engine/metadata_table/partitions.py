@@ -24,7 +24,7 @@ EXPRESSION_INDEX = "expr_index_"
 
 _STATS = (COLUMN_STATS, PARTITION_STATS)
 _NEWEST = (BLOOM_FILTERS, RECORD_INDEX)
-_GROUP = re.compile(r"(?P<stem>.+)-(?P<number>[0-9]{4,})-0")
+_GROUP = re.compile(r"(?P<stem>.+)-(?P<number>[0-9]{4,})(?:-0)?")
 _RECORD_INDEX_STEM = "record-index"
 
 

@@ -28,13 +28,18 @@ _WRITTEN_BY = {
 """Releases of Hudi by the table version that they write (`HoodieTableVersion`)."""
 
 
+_OLDEST_UPGRADED = 2
+
+
 def not_opened(version: str) -> str:
     """Why a table of this version cannot be opened: who writes it, and what makes it one that can be."""
     number = int(version) if version.strip().isascii() and version.strip().isdecimal() else -1
     if number not in _WRITTEN_BY:
         return f"hoodie.table.version={version!r} is no table version that is known: only tables of version 6, 8 and 9 can be opened"
-    procedure, release = ("upgrade_table", "0.14 or 0.15") if number < TableVersion.SIX else ("downgrade_table", "1.x, the newest")
+    written = f"the table has version {number}, which Hudi {_WRITTEN_BY[number]} writes, and only versions 6, 8 and 9 can be opened"
+    if number >= _OLDEST_UPGRADED:
+        return f"{written}; `lakehouse upgrade <its directory> --to 6`, or lakehouse_engine.upgrade_table, makes it one of version 6"
     return (
-        f"the table has version {number}, which Hudi {_WRITTEN_BY[number]} writes, and only versions 6, 8 and 9 can be opened; make a copy"
-        f" of it, and bring it there with Hudi {release}: CALL {procedure}(table => '<its name in Spark>', to_version => 'SIX')"
+        f"{written}; make a copy of it, and bring it there with Hudi 0.14 or 0.15:"
+        " CALL upgrade_table(table => '<its name in Spark>', to_version => 'SIX')"
     )

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakehouse_engine.errors import UnknownOptionError
-from lakehouse_engine.options import locks, read, services, write
+from lakehouse_engine.options import clustering, locks, read, services, write
 from lakehouse_engine.options.base import Option
+from lakehouse_engine.options.clustering import ClusteringOptions
 from lakehouse_engine.options.locks import LOCK_PROVIDER, LockOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.options.unavailable import asks_for_nothing
@@ -62,6 +63,7 @@ __all__ = [
     "TUNING_PREFIXES",
     "ArchiveOptions",
     "CleanOptions",
+    "ClusteringOptions",
     "CompactionOptions",
     "LockOptions",
     "Option",
@@ -84,7 +86,7 @@ def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _registry() -> dict[str, Option[Any]]:
-    found = (value for module in (locks, read, services, write) for value in vars(module).values() if isinstance(value, Option))
+    found = (value for module in (clustering, locks, read, services, write) for value in vars(module).values() if isinstance(value, Option))
     return {name: option for option in found for name in (option.key, *option.aliases)}
 
 
@@ -111,6 +113,9 @@ TUNING_PREFIXES = (
     "hoodie.simple.index.parallelism",
     "hoodie.finalize.write.parallelism",
     "hoodie.markers.",
+    "hoodie.clustering.max.parallelism",
+    "hoodie.clustering.group.read.parallelism",
+    "hoodie.layout.optimize.curve.build.method",
     "hoodie.embed.timeline.",
     "hoodie.metrics.",
     "hoodie.memory.",

@@ -185,6 +185,7 @@ CHECKS: dict[str, Check] = {
     "Sequence[str]": texts,
     "Sequence[str] | None": _or_none(texts),
     "Sequence[str | Mapping[str, Any]]": partitions,
+    "Sequence[str | Mapping[str, Any]] | None": _or_none(partitions),
     "Mapping[str, Any] | None": _or_none(plain_mapping),
     "Mapping[str, str] | None": _or_none(plain_mapping),
     "Mapping[str, str | Mapping[str, Any]] | None": _or_none(mapping),

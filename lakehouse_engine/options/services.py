@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options.base import Option, boolean, natural_size, one_of, positive, positive_size
+from lakehouse_engine.options.clustering import ClusteringOptions
 
 # Compaction
 
@@ -276,6 +277,7 @@ class ServiceOptions:
     compaction: CompactionOptions = CompactionOptions()
     clean: CleanOptions = CleanOptions()
     archive: ArchiveOptions = ArchiveOptions()
+    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ServiceOptions:
@@ -283,4 +285,4 @@ class ServiceOptions:
         clean, archive = CleanOptions.read(raw), ArchiveOptions.read(raw)
         if archive.automatic:
             archive.check_keeps_enough(clean)
-        return cls(CompactionOptions.read(raw), clean, archive)
+        return cls(CompactionOptions.read(raw), clean, archive, ClusteringOptions.read(raw))

@@ -7,9 +7,9 @@ from typing import Any
 
 from lakehouse_engine.errors import UnavailableError
 
-CLUSTERING = (
-    "clustering is not available in this version: small files are filled by later writes (hoodie.parquet.small.file.limit), and writing a"
-    " table anew (insert_overwrite_table, a dbt run with --full-refresh) makes its files anew"
+ASYNC_CLUSTERING = (
+    "no process of this engine clusters in the background: hoodie.clustering.schedule.inline plans clusterings for another process to run"
+    " (`lakehouse cluster T --op run`), and hoodie.clustering.inline runs them behind a write"
 )
 AUTO_UPGRADE = (
     "a write does not change a table's version, as older readers would not open the table any more; `upgrade` does (docs/table-versions.md)"
@@ -29,13 +29,11 @@ _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("hoodie.metadata.record.index.enable", _FALSE, RECORD_INDEX),
     ("hoodie.metadata.global.record.level.index.enable", _FALSE, RECORD_INDEX),
     ("hoodie.metadata.record.level.index.enable", _FALSE, RECORD_INDEX),
-    ("hoodie.clustering.inline", _FALSE, CLUSTERING),
-    ("hoodie.clustering.schedule.inline", _FALSE, CLUSTERING),
-    ("hoodie.clustering.async.enabled", _FALSE, CLUSTERING),
+    ("hoodie.clustering.async.enabled", _FALSE, ASYNC_CLUSTERING),
     ("hoodie.table.cdc.enabled", _FALSE, CHANGE_DATA),
 )
 """A key of Hudi's, the lower-case values that ask for the existing behaviour, and why others are refused."""
-_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.clustering.", CLUSTERING), ("hoodie.table.cdc.", CHANGE_DATA))
+_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.table.cdc.", CHANGE_DATA))
 """Prefixes of keys about missing features."""
 KEYS = {name: (values[0], why) for name, values, why in _KEYS}
 """For documentation: each key, the accepted value, and why others are refused."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.options.base import Option, boolean, natural, natural_size, one_of, positive, positive_size, probability
+from lakehouse_engine.options.clustering import ROLLBACK_ON_CONFLICT, UPDATES_STRATEGY
 from lakehouse_engine.options.unavailable import RECORD_INDEX, RECORD_INDEXES
 
 _INDEXES = one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
@@ -304,6 +305,8 @@ class WriteOptions:
     key_generator: Mapping[str, str] = field(default_factory=dict)
     driver_bytes: int = DRIVER_BYTES.default
     broadcast_bytes: int = BROADCAST_BYTES.default
+    clustering_updates: str = UPDATES_STRATEGY.default
+    clustering_rollback: bool = ROLLBACK_ON_CONFLICT.default
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> WriteOptions:
@@ -340,6 +343,8 @@ class WriteOptions:
             key_generator={key: str(value) for key, value in raw.items() if key.startswith(KEY_GENERATOR_KEYS)},
             driver_bytes=DRIVER_BYTES.read(raw),
             broadcast_bytes=BROADCAST_BYTES.read(raw),
+            clustering_updates=UPDATES_STRATEGY.read(raw),
+            clustering_rollback=ROLLBACK_ON_CONFLICT.read(raw),
         )
 
 

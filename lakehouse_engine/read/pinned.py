@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.format.v6.metadata_avro import decode_record
 from lakehouse_engine.model.files import FileSlice, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.read.below_logs import with_base
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.view.protected import is_of_later_write
 from lakehouse_engine.view.slicing import whole_slices
@@ -29,28 +29,8 @@ def pinned_slices(state: TableState, moment: str) -> list[FileSlice] | None:
     for partition, pins in record["partitionMetadata"].items():
         names = [name for name in pins["savepointDataFile"] if not is_of_later_write(state, instant_time, name)]
         found = [_pinned(state, join_path(partition, name)) for name in names]
-        slices += [_with_base(state, piece) for piece in whole_slices(partition, found)]
+        slices += [with_base(state, piece) for piece in whole_slices(partition, found)]
     return slices
-
-
-def _with_base(state: TableState, piece: FileSlice) -> FileSlice:
-    """Hudi pins of a group with a pending compaction only the logs on it: below them is what the compaction made."""
-    if piece.base_file is not None:
-        return piece
-    group = next((one for one in state.view.file_groups(piece.partition_path) if one.group == piece.group), None)
-    made = next((one.base_file for one in group.slices if one.base_instant == piece.base_instant), None) if group else None
-    if made is None and _is_compaction(state, piece.base_instant):
-        path = f"the base file of {piece.file_id} written by {piece.base_instant}"
-        raise missing_file(path, "logs that a savepoint keeps are on top of it", instant=piece.base_instant)
-    return replace(piece, base_file=made)
-
-
-def _is_compaction(state: TableState, instant_time: str) -> bool:
-    """Whether the instant made base files of logs; writes that only log begin slices as well."""
-    found = state.timeline.find(instant_time)
-    archived = () if found else state.archived_timeline.instants()
-    known = [found] if found else [instant for instant in archived if instant.requested_time == instant_time]
-    return any(instant.is_completed and instant.action is Action.COMMIT for instant in known)
 
 
 def _pinned(state: TableState, path: str) -> StoredFile:

@@ -48,7 +48,7 @@ def pending(state: TableState, instant: Instant, holder: str | None) -> Disorder
 
 
 def _service(state: TableState, instant: Instant) -> Disorder:
-    runs = "run it, or restore the table to before it" if may_cluster(instant) else "`compact --op run` runs it"
+    runs = f"`{'cluster' if may_cluster(instant) else 'compact'} --op run` runs it"
     executor = lock_holder(state.storage, lock_file(instant.requested_time))
     if executor is not None:
         return Disorder(DisorderKind.AT_WORK, instant.requested_time, f"the {instant.action} is being run by {executor}: wait for it")

@@ -16,7 +16,7 @@ from lakehouse_engine.repair.disorder import REPAIRED, Disorder, DisorderKind, R
 from lakehouse_engine.repair.future import future
 from lakehouse_engine.repair.leftovers import leftover_markers, orphans, staged_rows, strays, temporary_files
 from lakehouse_engine.repair.mending import metafiles
-from lakehouse_engine.repair.mending.mend import mendings
+from lakehouse_engine.repair.mending.mend import mendings, unreadable_history
 from lakehouse_engine.repair.mending.properties import broken_properties, put_properties_back
 from lakehouse_engine.repair.mending.remedy import Mending
 from lakehouse_engine.repair.mending.unplanned import unplanned_restore
@@ -122,7 +122,7 @@ def _unopenable(storage: Storage) -> Mending | None:
     properties = broken_properties(storage)
     if properties is not None:
         return Mending(properties, lambda: put_properties_back(storage))
-    return unplanned_restore(storage)
+    return unplanned_restore(storage) or unreadable_history(storage)
 
 
 def _mend(storage: Storage, trust_files: bool) -> list[Disorder]:
@@ -145,7 +145,7 @@ def disorders(state: TableState, holder: str | None, *, trust_files: bool = Fals
     Lists every directory of the table, for unexplained files and for required ones; reads no data file.
     """
     damaged = [mending.disorder for mending in mendings(state, trust_files=trust_files)]
-    named = {one.what.rpartition("/")[2].partition(".")[0] for one in damaged}
+    named = {one.what.rpartition("/")[2].partition(".")[0].partition("_")[0] for one in damaged}
     found = [
         *damaged,
         *(pending(state, instant, holder) for instant in state.timeline.pending() if instant.requested_time not in named),

@@ -64,12 +64,11 @@ class ColumnRanges:
             ids: Ids = np.concatenate([self.of_values(encoded.dictionary), np.zeros(1, np.uint16)])
             places = numbers(encoded.indices.cast(pa.int64()), missing=len(encoded.dictionary))
             return np.take(ids, places)
-        values = ordered(column)
-        found = np.empty(len(values), np.uint16)
-        for low in range(0, len(values), _BLOCK):
-            found[low : low + _BLOCK] = self.ids[_ranges_of(values.slice(low, _BLOCK), self.bounds)]
-        if values.null_count:
-            found[np.asarray(values.is_null())] = 0
+        found = np.empty(len(column), np.uint16)
+        for low in range(0, len(column), _BLOCK):
+            values = ordered(column.slice(low, _BLOCK))
+            ids = np.take(self.ids, _ranges_of(values, self.bounds))
+            found[low : low + _BLOCK] = np.where(np.asarray(values.is_valid()), ids, 0) if values.null_count else ids
         return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -52,21 +52,29 @@ def _sorted(frame: DataFrame, mode: SortMode, partition: list[str], order: list[
 
 def _with_keys(frame: DataFrame, added: dict[str, str], keying: RowKeying) -> DataFrame:
     """The rows with their record keys and partition paths, under the names that `added` gives them."""
-    payload = dumps((keying, tuple(added)))
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found, names = pickle.loads(payload)
-        for batch in batches:
-            yield pa.RecordBatch.from_arrays([*batch.columns, *_keys(found, names, batch)], names=[*batch.schema.names, *added.values()])
-
-    schema = StructType([*frame.schema.fields, *(StructField(name, StringType()) for name in added.values())])
-    return frame.mapInArrow(run, schema)
+    names = tuple(added)
+    return with_columns(frame, [StructField(name, StringType()) for name in added.values()], lambda rows: _keys(keying, names, rows))
 
 
-def _keys(keying: RowKeying, names: tuple[str, ...], batch: pa.RecordBatch) -> list[pa.Array]:
+def _keys(keying: RowKeying, names: tuple[str, ...], rows: pa.Table) -> list[pa.ChunkedArray]:
     try:
-        keyed = keying.key(pa.Table.from_batches([batch]))
+        keyed = keying.key(rows)
     except LakehouseError:
         # The write gives these rows their keys again, and says what is wrong with them.
-        return [pa.nulls(batch.num_rows, pa.string()) for _ in names]
-    return [keyed.column(name).combine_chunks() for name in names]
+        return [pa.chunked_array([pa.nulls(rows.num_rows, pa.string())]) for _ in names]
+    return [keyed.column(name) for name in names]
+
+
+def with_columns(frame: DataFrame, fields: Sequence[StructField], made: Callable[[pa.Table], list[pa.ChunkedArray]]) -> DataFrame:
+    """The rows with more columns, which executors make in Python of the others."""
+    payload, names = dumps(made), [field.name for field in fields]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        function = pickle.loads(payload)
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            for name, column in zip(names, function(rows), strict=True):
+                rows = rows.append_column(name, column)
+            yield from rows.to_batches()
+
+    return frame.mapInArrow(run, StructType([*frame.schema.fields, *fields]))

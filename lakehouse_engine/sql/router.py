@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.options.unavailable import CLUSTERING
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant
 from lakehouse_engine.sql.grammar.parsers.clone import is_clone, parse_clone
@@ -38,6 +37,7 @@ from lakehouse_engine.sql.grammar.parsers.materialized import is_materialized, p
 from lakehouse_engine.sql.grammar.parsers.show import parse_describe, parse_refresh, parse_show, parse_use
 from lakehouse_engine.sql.grammar.parsers.upkeep import (
     parse_analyze,
+    parse_optimize,
     parse_repair,
     parse_restore,
     parse_show_indexes,
@@ -127,7 +127,7 @@ def _always_ours(reader: StatementReader) -> Statement | None:
     if verb == "SHOW" and second in ("INDEX", "INDEXES"):
         return parse_show_indexes(reader)
     if verb == "OPTIMIZE":
-        raise UnsupportedSqlError(f"OPTIMIZE: {CLUSTERING}")
+        return parse_optimize(reader)
     if verb == "COMMENT" and second == "ON" and reader.keyword(2) in SCHEMA_WORDS and _is_local(reader, reader.keyword(2)):
         return parse_comment(reader)
     if verb == "USE" and second != "CATALOG":

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lakehouse_engine.errors import StoredFileExistsError
+from lakehouse_engine.errors import FormatError, StoredFileExistsError
 from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived import MERGE_PLAN, archive_file_number
+from lakehouse_engine.format.v6.converted import Conversion
 from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.table_format import FormatV8
+from lakehouse_engine.model.instant import State
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -96,8 +98,20 @@ class OtherLayout:
                 self.storage.delete(entry.path)
 
     def _remove_kept(self) -> None:
-        """Completed commits of savepoints that are kept aside; other states have the same names in both layouts."""
-        kept = KeptCommits(self.storage, self.other)
+        """Completed commits of savepoints that are kept aside. Other states have the same names in both layouts, and are written anew where
+        they are of the other one.
+        """
+        kept, conversion = KeptCommits(self.storage, self.other), Conversion(self.other, self.layout)
         for instant in kept.states():
+            path = f"{kept.folder}/{self.other.file_name(instant)}"
             if instant.is_completed:
-                self.storage.delete(f"{kept.folder}/{self.other.file_name(instant)}")
+                self.storage.delete(path)
+            elif instant.state is State.INFLIGHT and self._is_of_other(data := self.storage.read(path)):
+                self.storage.overwrite(path, conversion.state(instant, data)[1])
+
+    def _is_of_other(self, data: bytes) -> bool:
+        try:
+            self.other.decode_commit(data)
+        except FormatError:
+            return False
+        return True

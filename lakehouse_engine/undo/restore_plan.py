@@ -75,7 +75,7 @@ def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, ca
     """Check a restore to a savepoint (by name or instant, or "latest"), or to a completed write `to`; raises as `restore`."""
     known = savepoint_metadata(state)
     target, name = _target(state, known, savepoint, to)
-    check_no_commit_is_lost(state, lost_commits(state), until=target)
+    check_no_commit_is_lost(state, lost_commits(state), until=state.order.moment(target))
     later = tuple(state.order.sorted((time for time in known if state.order.is_after(time, target)), newest_first=True))
     if later and not cascade:
         raise _blocked(state, target, {time: known[time] for time in later})

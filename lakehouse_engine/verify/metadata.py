@@ -26,7 +26,8 @@ from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.timeline.history import History
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.verify.report import Finding, FindingKind
-from lakehouse_engine.view.archive_gaps import missed_files
+from lakehouse_engine.view.archive_gaps import damaged_head, missed_files
+from lakehouse_engine.view.completed_files import check_completed_once
 from lakehouse_engine.view.lost_commits import completed_path, lost_commits
 from lakehouse_engine.view.table_state import TableState
 
@@ -46,6 +47,10 @@ def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
             path = f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}"
             if state.storage.head(path) is None:
                 yield requested, Finding(FindingKind.MISSING_FILE, path, f"the plan of {instant} is not there")
+    for again in state.completed_again:
+        twice, error = state.layout.parse_file_name(again.name), _error_of(check_completed_once, state, again)
+        if twice is not None and error is not None:
+            yield twice, Finding(FindingKind.CORRUPT_INSTANT, again.path, error.message)
     for savepoint in lost_savepoints(state):
         message = "the completed file of a savepoint is gone; the next change of the table, or `repair`, puts it back"
         yield savepoint, Finding(FindingKind.MISSING_FILE, completed_path(state, savepoint), message)
@@ -63,7 +68,10 @@ def needed_request(instant: Instant) -> Instant | None:
 
 def check_archive(state: TableState) -> Iterator[Finding]:
     """Archive files that do not decode. One file is in memory at a time."""
-    archive = state.archived_timeline
+    archive, head = state.archived_timeline, damaged_head(state)
+    if head is not None:
+        yield Finding(FindingKind.CORRUPT_ARCHIVE, *head)
+        return
     torn = archive.torn_name()
     for file in archive.files():
         # The inputs of an unfinished merge of archive files still exist.

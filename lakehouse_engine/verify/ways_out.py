@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.read.scan import ScanPlan, plan_snapshot
 from lakehouse_engine.undo.restore_plan import plan_restore
+from lakehouse_engine.view.lost_commits import shown_at, writes_before
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
 
@@ -28,11 +29,11 @@ def way_out(state: TableState, damaged: Collection[str]) -> str:
 
 
 def earlier_moments(state: TableState, time: str) -> Iterator[str]:
-    """Restores that take back the damaged write of `time`: to the write before it, and to the savepoint before it."""
-    before = state.timeline.completed().writes().older_than(time).last()
+    """Restores that take the write of `time` back, which is damaged: to the write before it, and to the savepoint before it."""
+    before, shown = writes_before(state, time).last(), shown_at(state, time)
     if before is not None and _can_be_restored(state, None, before.requested_time):
         yield f"restore to {before.requested_time} (`restore --to {before.requested_time}`)"
-    saved = state.order.newest(one for one in state.timeline.savepointed if state.order.is_after(time, one))
+    saved = state.order.newest(one for one in state.timeline.savepointed if one != time and state.order.is_visible(one, shown))
     if saved is not None and _can_be_restored(state, saved, None):
         yield f"restore to the savepoint of {saved} (`restore --savepoint {saved}`)"
 

@@ -1,4 +1,4 @@
-"""A table as it is at one moment: everything that planning asks, in one value."""
+"""A table at one moment: everything that planning needs, in one value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from lakehouse_engine.errors import (
-    CorruptInstantError,
     InstantNotFoundError,
 )
 from lakehouse_engine.format.table_format import TableFormat
@@ -35,19 +34,19 @@ from lakehouse_engine.view.opening import look_at
 from lakehouse_engine.view.planned import planned_slices
 
 Manifests = Callable[[FromCommits], Manifest]
-"""Makes the manifest of each state of a table, which may ask the one that follows from commits."""
+"""Makes the manifest of each state of a table, and may use the one from commits."""
 
 
 def from_commits(manifest: FromCommits) -> Manifest:
-    """The manifest that follows from commits alone."""
+    """The manifest from commits alone."""
     return manifest
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Configuration, timeline and file-system view of one moment; later commits do not show in it. Made by `load`.
+    """Configuration, timeline and file-system view of one moment; later commits do not show. Made by `load`.
 
-    A restore counts from the moment on at which its plan is on the timeline: writes that it takes back do not show.
+    A restore counts as soon as its plan is on the timeline: writes that it takes back do not show.
     """
 
     storage: Storage
@@ -60,41 +59,43 @@ class TableState:
     _kept: KeptPartitions = field(repr=False, compare=False)
     _manifests: Manifests = field(default=from_commits, repr=False, compare=False)
     _folders: frozenset[str] | None = field(default=None, repr=False, compare=False)
-    """Names of the directories that were beside the timeline when it was listed; None where that says nothing."""
+    """Directories beside the timeline when it was listed; None if the listing does not say."""
     may_be_moving: bool = field(default=False, repr=False, compare=False)
-    """Whether a change of the table's version may be at work, or have been cut off."""
+    """True if a change of the table's version may be running, or was interrupted."""
+    completed_again: tuple[StoredFile, ...] = field(default=(), repr=False, compare=False)
+    """`ActiveTimeline.completed_again` of that listing."""
 
     @classmethod
     def load(cls, storage: Storage, manifest: Manifests = from_commits) -> TableState:
-        """Read the configuration and list the timeline; data files are listed, and commits opened, when they are asked for. `manifest`
-        makes what says which files must be there, for this state and those that follow from it.
+        """Read the configuration and list the timeline. Data files are listed, and commits opened, on demand. `manifest` makes the manifest
+        of this state and later ones.
 
-        Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for a table version that cannot be opened.
+        Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for an unsupported table version.
         """
         return cls._load(storage, None, KeptPartitions(), manifest)
 
     @property
     def active(self) -> ActiveTimeline:
-        """The active timeline's files, as they are when each is asked for."""
+        """Files of the active timeline, read on demand."""
         return self._told.commits.active
 
     @property
     def order(self) -> Order:
-        """Which instant comes after which."""
+        """Order of the table's instants."""
         return self.timeline.order
 
     def refresh(self) -> TableState:
-        """The table as it is now, with what is known of commits that are still on the timeline. Data files are listed anew."""
+        """The table now, with known commits that are still on the timeline. Lists data files again."""
         return self._load(self.storage, self._told.commits, KeptPartitions(), self._manifests)
 
     def advance(self) -> TableState:
-        """As `refresh`, but partitions that no instant touched since they were listed, for this state or for one that it shares listings
-        with, are not listed again: a file that was lost since then shows when it is opened (docs/adr/0026).
+        """Like `refresh`, without listing partitions again that no instant touched since they were listed, for this state or one that
+        shares its listings: a file lost since then shows when it is opened (docs/adr/0026).
         """
         return self._load(self.storage, self._told.commits, self._kept, self._manifests)
 
     def is_still(self, now: TableState) -> bool:
-        """Whether nothing has happened to the table between this state and a later one: no instant, and no change of its properties."""
+        """True if nothing happened between this state and a later one: no instant, and no change of properties."""
         return (self.timeline, self.config) == (now.timeline, now.config)
 
     def up_to(self, moment: str) -> TableState:
@@ -107,9 +108,8 @@ class TableState:
         return replace(self, timeline=timeline, view=view, manifest=manifest, _told=told, _kept=KeptPartitions())
 
     def may_have_folder(self, path: str) -> bool:
-        """Whether anything may be in a folder of the timeline's: False where its listing, which is of one moment with the timeline, told
-        that there is no such folder. In an object store one is there as long as an object is in it, and looking is a request; elsewhere it
-        may be a link, which no listing shows.
+        """True if a folder of the timeline may hold anything; False if the timeline's listing shows that it does not exist. In an object
+        store a folder exists while it holds an object, and checking is a request; elsewhere it may be a link, which no listing shows.
         """
         folder, _, below = path.partition("/")
         if self._folders is None or folder != self.layout.timeline_folder or not below:
@@ -119,7 +119,7 @@ class TableState:
     def commit_metadata(self, instant: Instant) -> HoodieCommitMetadata:
         """Metadata of a completed write, decoded once.
 
-        Raises `InstantNotFoundError` when it is not (any more) on the timeline or not a completed write, and `CorruptInstantError` when its
+        Raises `InstantNotFoundError` if it is not on the timeline (any more) or not a completed write, and `CorruptInstantError` if its
         file is empty or torn.
         """
         if not (instant.is_completed and instant.action.is_write):
@@ -128,49 +128,47 @@ class TableState:
 
     @property
     def timeline_files(self) -> Mapping[Instant, StoredFile]:
-        """The file of each state of each instant, as they were listed."""
+        """File of each state of each instant, as listed."""
         return self._told.commits.files
 
     def named_files(self, instant: Instant) -> frozenset[str] | None:
-        """Names of the data files of a completed write of the active timeline, None where it does not tell all of them; raises as
-        `commit_metadata`.
-        """
+        """Names of a completed active write's data files; None if it does not list all of them. Raises as `commit_metadata`."""
         return self._told.commits.named(instant)
 
     def archived_files(self) -> ArchivedFiles:
-        """Which files archived writes left, as far as that is known; damage of what tells of them is no error, but in its `problems`."""
+        """Files that archived writes left, as far as known; damage is not raised but listed in `problems`."""
         return self._told.archived.files()
 
     @property
     def archived_timeline(self) -> History:
-        """The archive, read anew by each method."""
+        """The archive; each method reads it again."""
         return self._told.archived.archive
 
     @property
     def has_archive(self) -> bool:
-        """Whether anything was ever archived."""
+        """True if anything was ever archived."""
         return bool(self._told.archived.listed())
 
     def savepointed_files(self, moment: str) -> LiveFiles | None:
-        """Which files there were as of a savepointed write that is archived; None where that is not known."""
+        """Files as of an archived savepointed write; None if unknown."""
         return self._told.savepointed(moment)
 
     def write_record(self, instant: Instant) -> WriteRecord:
-        """What a completed write of the active timeline left and took away, worked out once; raises as `commit_metadata`."""
+        """What a completed active write left and removed, computed once; raises as `commit_metadata`."""
         return self._told.commits.record(instant)
 
     def active_writes(self, as_of: str | None = None) -> Iterator[WriteRecord]:
-        """What the completed writes of the active timeline up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
+        """What completed active writes up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
         return self._told.writes(as_of)
 
     @property
     def proven_since(self) -> str:
-        """The instant time from which on the active timeline has every write; "" when nothing was ever archived."""
+        """Instant from which the active timeline has every write; "" if nothing was ever archived."""
         return self._told.proven_since
 
     def live_partitions(self) -> list[str]:
-        """Partitions in which completed writes left files that nothing replaced, sorted. No directory of data is listed where the manifest
-        tells; `view.partitions()` where it does not.
+        """Partitions with files of completed writes that nothing replaced, sorted. Lists no data directory if the manifest knows; otherwise
+        `view.partitions()`.
         """
         found = self.manifest.partitions()
         return self.view.partitions() if found is None else list(found)
@@ -204,21 +202,5 @@ class TableState:
         view = FileSystemView(
             lister, timeline, lambda: manifest.replaced_at, manifest.written_partitions, manifest.has, kept, planned
         )
-        return cls(storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving)
-
-
-def check_completed_files(state: TableState) -> None:
-    """Raise `CorruptInstantError` for a completed write whose file is empty: writing on would bury what it promised.
-
-    Torn files show when they are read; an empty one would pass for a commit without files. Told by the listing that the state is of.
-    """
-    for instant, entry in state.timeline_files.items():
-        if not entry.size and instant.is_completed and instant.action.is_write:
-            raise CorruptInstantError(
-                "a completed write has an empty file: it was torn, and what it wrote is unknown; put the file back from a backup, or"
-                " restore the table to before it",
-                instant=instant,
-                path=entry.path,
-                bytes=0,
-                table=state.config.name,
-            )
+        again = active.completed_again(listing, files)
+        return cls(storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving, again)

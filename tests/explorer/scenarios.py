@@ -10,6 +10,7 @@ from lakehouse_engine.errors import (
     InstantCleanedError,
     InstantNotFoundError,
     LakehouseError,
+    LateAttemptError,
     LockTimeoutError,
     MissingFileError,
     RollbackError,
@@ -73,9 +74,9 @@ def shared(kind: str) -> Start:
     return plain(kind, BESIDE_HUDI)
 
 
-def logged(kind: str) -> Start:
+def logged(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     """With a third commit, which is a log, or a second version of a file."""
-    start = plain(kind)
+    start = plain(kind, properties)
     row = ("a", 2, "x", "a2")
     start.then(start.table.upsert(batch([row])).instant, {**start.rows, **by_key(row)})
     return start
@@ -89,9 +90,9 @@ def counted(kind: str) -> Start:
     return start
 
 
-def saved(kind: str) -> Start:
+def saved(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     """A savepoint, and two commits after it."""
-    start = plain(kind)
+    start = plain(kind, properties)
     start.table.savepoint(name="good")
     for number in (2, 3):
         row = ("a", number, "x", f"a{number}")
@@ -99,9 +100,9 @@ def saved(kind: str) -> Start:
     return start
 
 
-def aged(kind: str) -> Start:
+def aged(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     """Commits enough for a clean and for archiving."""
-    start = plain(kind)
+    start = plain(kind, properties)
     for number in (2, 3, 4):
         row = ("a", number, "x", f"a{number}")
         start.then(start.table.upsert(batch([row])).instant, {**start.rows, **by_key(row)})
@@ -110,9 +111,9 @@ def aged(kind: str) -> Start:
     return start
 
 
-def planned(kind: str) -> Start:
+def planned(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     """A compaction that waits for whoever runs it."""
-    start = logged(kind)
+    start = logged(kind, properties)
     start.table.schedule_compaction()
     return start
 
@@ -148,7 +149,7 @@ A2, A3, B2, C2 = ("a", 2, "x", "a2"), ("a", 3, "x", "a3"), ("b", 2, "x", "b2"), 
 A5, A6, B5, D1, E1 = ("a", 5, "x", "a5"), ("a", 5, "x", "a6"), ("b", 5, "x", "b5"), ("d", 1, "x", "d1"), ("e", 1, "x", "e1")
 F1, G1 = ("f", 1, "y", "f1"), ("g", 1, "w", "g1")
 
-_OVERTAKEN = (CompactionError, MissingFileError)
+_OVERTAKEN = (CompactionError, LateAttemptError, MissingFileError)
 """A restore keeps executors out by the file of their lock, which storages in memory have none of: it may take the logs that one reads."""
 
 SCENARIOS = (

@@ -7,6 +7,7 @@ import json
 import click
 
 from lakehouse_engine.errors import (
+    ClusteringError,
     CommitConflictError,
     CompactionError,
     InstantCleanedError,
@@ -44,6 +45,7 @@ _CODES: tuple[tuple[type[LakehouseError], int], ...] = (
     (RollbackUnfinishedError, FAILED),
     (RollbackError, REFUSED),
     (CompactionError, REFUSED),
+    (ClusteringError, REFUSED),
     (LockTimeoutError, REFUSED),
     (InstantNotFoundError, REFUSED),
     (OptionError, USAGE),

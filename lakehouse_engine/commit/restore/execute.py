@@ -70,14 +70,14 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 RESTORED_KEY = "lakehouse.restored.to"
-"""In the extra metadata of the empty write of step 7: the instant that the table was restored to."""
+"""Extra metadata of the empty write of step 7: the instant that the table was restored to."""
 
 
 def resume_restore(state: TableState, instant: Instant) -> TableState:
-    """Finish a restore whose process died; the state after that. The table lock is held.
+    """Finish a restore whose process died; returns the state after that. The table lock is held.
 
-    A restore without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten; so is one that came late. Raises
-    `RestoreError` where the plan does not say which instant to go back to.
+    A restore without a whole plan (Hudi does not write it in one step) has not begun, and is dropped; so is one that arrived late. Raises
+    `RestoreError` if the plan does not say which instant to go back to.
     """
     timeline = state.active
     if came_late(state.storage, state.timeline, instant):
@@ -98,10 +98,10 @@ def resume_restore(state: TableState, instant: Instant) -> TableState:
 
 
 def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
-    """Put a checked plan on the timeline and carry it out; the restore's instant time. The table lock is held.
+    """Put a checked plan on the timeline and run it; returns the restore's instant time. The table lock is held.
 
-    Raises `RestoreUnfinishedError` for what fails from then on at which readers see the restored table, and `CommitOutcomeUnknownError`
-    where an object store did not answer for the plan.
+    Raises `RestoreUnfinishedError` for failures after which readers see the restored table, and `CommitOutcomeUnknownError` if an object
+    store did not answer for the plan.
     """
     check_clock(state)
     timeline = state.active
@@ -120,7 +120,7 @@ def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
 
 
 def carry_out(state: TableState, restore: Instant, plan: HoodieRestorePlan) -> None:
-    """As `execute_restore`. Raises `RestoreUnfinishedError` where it cannot go on: readers see the restored table."""
+    """Like `execute_restore`. Raises `RestoreUnfinishedError` if it cannot continue: readers see the restored table."""
     try:
         execute_restore(state, restore, plan)
     except RestoreError:
@@ -143,7 +143,7 @@ def _unfinished(state: TableState, restore: Instant, plan: HoodieRestorePlan, er
 
 
 def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan) -> HoodieRestoreMetadata:
-    """Carry out `plan` under the pending instant `restore`. The table lock is held."""
+    """Run `plan` under the pending instant `restore`. The table lock is held."""
     target = plan.savepoint_to_restore_timestamp
     if target is None:
         raise RestoreError(
@@ -153,7 +153,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         )
     began = time.monotonic()
     timeline = state.active
-    # With the plan once more: if the requested file is lost or damaged, nothing else tells what to go back to.
+    # Repeats the plan: if the requested file is lost or damaged, nothing else says what to go back to.
     inflight = restore if restore.state is State.INFLIGHT else timeline.to_inflight(restore, encode_plan(plan))
     work = _Restore(state, timeline, restore.requested_time, target)
     work.unpublish(plan)
@@ -181,7 +181,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
 
 
 class _Restore:
-    """The steps of one restore; each reads the timeline as it is, for any of it may have been done before."""
+    """Steps of one restore. Each reads the current timeline, because an earlier run may have done any part."""
 
     def __init__(self, state: TableState, timeline: ActiveTimeline, time: str, target: str) -> None:
         self._state, self._timeline, self._time, self._target = state, timeline, time, target
@@ -206,8 +206,8 @@ class _Restore:
             self._timeline.delete_all(_pending_states(instant))
 
     def remove_files(self, changes: Sequence[PartitionChanges]) -> dict[str, int]:
-        """Path and size of the files with rollback blocks, which are written first: a block must not show again once its file is all
-        that tells of it.
+        """Path and size of the files with rollback blocks. These are written first, so that no block shows again when only its file is
+        left.
         """
         storage = self._state.storage
         blocks = dict(
@@ -226,7 +226,7 @@ class _Restore:
             if is_spent or is_planned:
                 self._timeline.delete_all([*_pending_states(instant), instant.at(State.COMPLETED)])
         storage = self._state.storage
-        # Readers pass over those of later writes as soon as the restore is on the timeline.
+        # Readers skip later ones as soon as the restore is on the timeline.
         LiveCheckpoints(storage).forget_from(just_after(self._target))
         for entry in storage.list(TEMP_FOLDER):
             if entry.is_directory and self._is_later(entry.name):
@@ -238,8 +238,8 @@ class _Restore:
                 storage.delete(entry.path)
 
     def _tells(self, rollback: Instant) -> bool:
-        """Whether readers who had read what a rollback took are told of it, as before. One that is damaged is no reason to stop half-way:
-        it stays, and keeps on telling that it does not know.
+        """Whether readers of rows that a rollback took are told so, as before. A damaged rollback does not stop the restore: it stays, and
+        keeps reporting that it does not know.
         """
         try:
             return rollback.is_completed and took_rows(self._timeline, rollback)
@@ -247,7 +247,7 @@ class _Restore:
             return True
 
     def _end_begun(self, clean: Instant) -> bool:
-        """Complete one that had begun; whether there is such a one now, and no pending one to be dropped."""
+        """Complete an interrupted clean; returns whether there was one, and no pending one to drop."""
         if clean.state is not State.INFLIGHT:
             return False
         try:
@@ -261,7 +261,7 @@ class _Restore:
         return name.isdigit() and self._state.order.is_after(name, self._target) and is_later(self._time, name)
 
     def keep_archived_committed(self, changes: Iterable[PartitionChanges]) -> None:
-        """Readers count an instant as archived when it is before the first write without a savepoint; so there must be one."""
+        """Readers count an instant as archived if it is before the first write without a savepoint, so there must be one."""
         timeline = self._timeline.load()
         begun = timeline.writes().filter(lambda write: is_later(write.requested_time, self._time)).first()
         if begun is None:
@@ -280,7 +280,7 @@ class _Restore:
             complete(self._state, begun, self._empty_write(timeline))
 
     def renew_checkpoint(self) -> None:
-        """So that readers need not look into the archive for what was there before; it does not matter to what they see."""
+        """Renew the checkpoint, so that readers need not search the archive; it does not change what they see."""
         state = self._state.refresh()
         if state.archived_files().is_known:
             renew_checkpoint(state)
@@ -295,7 +295,7 @@ class _Restore:
 
 
 def _pending_states(instant: Instant) -> list[Instant]:
-    """The inflight and requested files that an instant can have; a completed one may have been a compaction."""
+    """Inflight and requested files that an instant can have; a completed one may have been a compaction."""
     actions = [action for action in Action if action.completes_as is instant.action.completes_as and action is not Action.SAVEPOINT]
     return [Instant(instant.requested_time, action, state) for state in (State.INFLIGHT, State.REQUESTED) for action in actions]
 
@@ -307,7 +307,7 @@ def _by_instant(
     changes: Sequence[PartitionChanges],
     blocks: dict[str, int],
 ) -> dict[str, tuple[HoodieRollbackMetadata | None, ...]]:
-    """As Hudi records it: for each instant a rollback of its own. Files of instants that no timeline knows stand under their own."""
+    """Record in Hudi's form: one rollback per instant. Files of instants on no timeline are listed under their own."""
     actions = {info.commit_time: info.action for info in infos}
     removed = {removal.instant_time for change in changes for removal in change.removals}
     default = str(Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT)

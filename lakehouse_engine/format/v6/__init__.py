@@ -1,1 +1,1 @@
-"""The bytes of table version 6: state files, plans, outcomes, commits, the archive; later versions keep the plans (hudi-format, part I)."""
+"""The bytes of table version 6: state files, plans and outcomes, commits, the archive. Later versions share the plans (hudi-format, I)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError
 from lakehouse_engine.format.new_table import NewTable
-from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata
+from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata, is_sealed_commit
 from lakehouse_engine.format.v6.new_table import new_table_properties
 from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
@@ -43,8 +43,8 @@ class FormatV6:
     logs_by_writer: bool = False
     logs_partial_rows: bool = False
     history: HistoryForm = HistoryForm.ARCHIVE
-
     stores_merge_mode: bool = False
+    clustering_action: Action = Action.REPLACE_COMMIT
 
     def file_name(self, instant: Instant) -> str:
         named_as_completed = instant.is_completed or instant.action is Action.CLUSTERING
@@ -67,3 +67,6 @@ class FormatV6:
 
     def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes:
         return encode_commit_metadata(metadata)
+
+    def is_sealed_commit(self, data: bytes) -> bool:
+        return is_sealed_commit(data)

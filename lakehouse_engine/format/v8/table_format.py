@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import FileNameError
 from lakehouse_engine.format.new_table import NewTable
+from lakehouse_engine.format.v6.metadata_avro import is_sealed
 from lakehouse_engine.format.v8.commits import decode_commit_metadata, encode_commit_metadata
 from lakehouse_engine.format.v8.new_table import new_table_properties
 from lakehouse_engine.model.archived import HistoryForm
@@ -40,8 +41,8 @@ class FormatV8:
     logs_by_writer: bool = True
     logs_partial_rows: bool = True
     history: HistoryForm = HistoryForm.LSM
-
     stores_merge_mode: bool = True
+    clustering_action: Action = Action.CLUSTERING
 
     def file_name(self, instant: Instant) -> str:
         """As `TableFormat.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
@@ -82,3 +83,6 @@ class FormatV8:
 
     def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes:
         return encode_commit_metadata(metadata)
+
+    def is_sealed_commit(self, data: bytes) -> bool:
+        return is_sealed(data)

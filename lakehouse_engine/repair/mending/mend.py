@@ -10,9 +10,10 @@ Whatever is replaced or removed is set aside first.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
-from lakehouse_engine.commit.leftovers.savepoints import lost_savepoints
+from lakehouse_engine.commit.leftovers.savepoints import lost_savepoints, put_back_savepoint
 from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.v6.archived import archive_links, render_archive, salvage_archive
@@ -22,11 +23,12 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options.services import ARCHIVAL_BATCH
 from lakehouse_engine.repair.damage import DamagedState, damaged_states, lost_files_of_commits
 from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
+from lakehouse_engine.repair.mending.history_head import history_head
 from lakehouse_engine.repair.mending.lost_plans import lost_compaction_plans
 from lakehouse_engine.repair.mending.metafiles import damaged_metafiles
 from lakehouse_engine.repair.mending.properties import unfinished_properties
 from lakehouse_engine.repair.mending.rebuild import noted, rebuilt
-from lakehouse_engine.repair.mending.recommit import recommitted
+from lakehouse_engine.repair.mending.recommit import completion_of, recommitted
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
@@ -50,19 +52,38 @@ def mendings(state: TableState, *, trust_files: bool = False) -> Iterator[Mendin
         yield _commit_file(state, damage, trust_files) if is_commit else _state_file(state, damage)
     for instant, content in lost_savepoints(state).items():
         damage = DamagedState(instant, completed_path(state, instant), State.COMPLETED, "the completed file of the savepoint is gone")
-        yield _put_back(state.storage, damage, content)
+        yield _put_back(state, damage, content)
     for damage in lost_files_of_commits(state):
         yield _commit_file(state, damage, trust_files)
-    archive = state.archived_timeline
-    for file, error in archive.damaged():
-        yield _archive_file(state, file, error)
-    for name in missed_files(state):
-        yield _lost_archive_file(state, name)
-    yield from _kept_commits(state, archive)
+    yield from _archive(state)
     yield from lost_compaction_plans(state)
     yield from _checkpoints(state)
     yield from damaged_metafiles(state)
     yield from unfinished_properties(state.storage)
+
+
+def _archive(state: TableState) -> Iterator[Mending]:
+    """First what says which files there must be: until that is whole nothing is told of them."""
+    archive, head = state.archived_timeline, history_head(state)
+    yield from _archive_files(state, archive) if head is None else (head,)
+    if head is None:
+        yield from _kept_commits(state, archive)
+
+
+def _archive_files(state: TableState, archive: History) -> Iterator[Mending]:
+    for file, error in archive.damaged():
+        yield _archive_file(state, file, error)
+    for name in missed_files(state):
+        yield _lost_archive_file(state, name)
+
+
+def unreadable_history(storage: Storage) -> Mending | None:
+    """The damage of a history of version 8 or 9 that is seen to first: without the order of archived instants much cannot be asked."""
+    state = TableState.load(storage)
+    history, head = state.archived_timeline, history_head(state)
+    if head is not None or not isinstance(history, LsmHistory):
+        return head
+    return next(_archive_files(state, history), None)
 
 
 def _state_file(state: TableState, damage: DamagedState) -> Mending:
@@ -81,9 +102,9 @@ def _state_file(state: TableState, damage: DamagedState) -> Mending:
     return mending(damage.path, message, lambda: _drop(state, states))
 
 
-def _put_back(storage: Storage, damage: DamagedState, content: bytes) -> Mending:
+def _put_back(state: TableState, damage: DamagedState, content: bytes) -> Mending:
     message = f"{damage.message}: it is put back from the copy in the inflight file"
-    return mending(damage.path, message, lambda: storage.create(damage.path, content))
+    return mending(damage.path, message, lambda: put_back_savepoint(state, damage.instant, content))
 
 
 def _made_anew(storage: Storage, damage: DamagedState, content: bytes, how: str) -> Mending:
@@ -99,12 +120,14 @@ def _commit_file(state: TableState, damage: DamagedState, trust_files: bool) -> 
     """The record of a completed write: nothing proves that the existing files are all that it wrote."""
     try:
         record = recommitted(state, damage.instant)
+        instant = replace(damage.instant, completed_at=completion_of(state, damage.instant))
     except LakehouseError as error:
         ways = ["put the file back from a backup", *earlier_moments(state, damage.instant.requested_time)]
         return mending(damage.path, f"{damage.message}: what it wrote cannot be told ({error.message}); {', or '.join(ways)}", None)
     files = sum(len(stats) for stats in record.partition_to_write_stats.values())
     if trust_files:
-        return _made_anew(state.storage, damage, state.layout.encode_commit(record), f"it is made anew of the {files} files that it wrote")
+        content, how = state.layout.encode_commit(record), f"it is made anew of the {files} files that it wrote"
+        return _made_anew(state.storage, replace(damage, path=completed_path(state, instant)), content, how)
     ways = [
         "put the file back from a backup",
         f"`repair --trust-files` makes it anew of the {files} files that carry its instant (that no other is lost cannot be proven)",

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, MetadataError
 from lakehouse_engine.format.avro.avro_schema import without_meta_columns
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
 from lakehouse_engine.manifest.written import write_record
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
-from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WriteRecord
-from lakehouse_engine.model.order import is_later, latest
+from lakehouse_engine.model.order import NEVER, earliest, is_between, is_later, latest
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.repair.mending.traces import Trace, traces
 from lakehouse_engine.view.listings.listing import StorageLister
+from lakehouse_engine.view.lost_commits import writes_before, writes_since
 from lakehouse_engine.view.plans import clustering_groups
 from lakehouse_engine.view.table_state import TableState
 
@@ -77,16 +79,33 @@ def recommitted(state: TableState, instant: Instant) -> HoodieCommitMetadata:
     )
 
 
+def completion_of(state: TableState, instant: Instant) -> str | None:
+    """When a completed write was completed: as its file's name says, or, where that is gone, right after it was requested. None where the
+    table's version records no completion times.
+
+    Nothing else was completed between that moment and the one that the name said, so that every read has the rows that it had. Raises
+    `MetadataError` where something was.
+    """
+    if not state.layout.completes_with_time or instant.completed_at is not None:
+        return instant.completed_at
+    time = instant.requested_time
+    done = [one for one in state.timeline.completed() if one.requested_time != time]
+    following = earliest(one.requested_time for one in done if is_later(one.requested_time, time)) or NEVER
+    beside = [one for one in done if one.completed_at is not None and is_between(one.completed_at, time, following)]
+    if beside:
+        raise MetadataError(f"when it was completed cannot be told: {beside[0].requested_time} was completed at about that time")
+    return format_instant_time(parse_instant_time(time) + timedelta(milliseconds=1))
+
+
 def _evidence(state: TableState, instant: Instant) -> _Evidence:
     archived, time = state.archived_files(), instant.requested_time
     if not archived.is_known:
         raise MetadataError("what was written before it is archived, and the archive is damaged too")
-    writes = state.timeline.completed().writes()
-    before = [write for write in writes.older_than(time) if is_later(write.requested_time, archived.boundary)]
+    before = [write for write in writes_before(state, time) if is_later(write.requested_time, archived.boundary)]
     return _Evidence(
         _intent(state, instant),
         archived.live.after(write_record(write.requested_time, state.commit_metadata(write)) for write in before),
-        tuple(record for write in writes.newer_than(time) if (record := _record(state, write)) is not None),
+        tuple(record for write in writes_since(state, time) if (record := _record(state, write)) is not None),
     )
 
 
@@ -159,8 +178,7 @@ def _neighbours(state: TableState, time: str, known: _Evidence) -> list[Instant]
     """Schemas of the writes before and after. Empty if only one exists, because this write may have changed the columns; dropping
     partitions does not.
     """
-    writes = state.timeline.completed().writes()
-    before, after = list(writes.older_than(time))[-1:], list(writes.newer_than(time))[:1]
+    before, after = list(writes_before(state, time))[-1:], list(writes_since(state, time))[:1]
     if known.intent.operation is Op.DELETE_PARTITION:
         return before or after
     return [*before, *after] if before and after else []

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from lakehouse_engine.catalog.names import split_name
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.options.unavailable import CLUSTERING, METADATA_TABLE
+from lakehouse_engine.options.unavailable import METADATA_TABLE
 from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import TABLE
+from lakehouse_engine.sql.procedures.clustering import CLUSTERING
 from lakehouse_engine.sql.procedures.procedure import Procedure, Values
 from lakehouse_engine.sql.procedures.services import SERVICES
 from lakehouse_engine.sql.procedures.shows import SHOWS
@@ -25,9 +26,7 @@ def _by_name(procedures: Iterable[Procedure]) -> dict[str, Procedure]:
     return {one.signature.name: one for one in procedures}
 
 
-PROCEDURES = _by_name((*SERVICES, *SHOWS, *VERSIONS))
-LATER = dict.fromkeys(("run_clustering", "show_clustering"), CLUSTERING)
-"""Procedures of Hudi for what the engine does not do yet."""
+PROCEDURES = _by_name((*SERVICES, *CLUSTERING, *SHOWS, *VERSIONS))
 _TIMELINE = "CALL show_timeline, with showArchived => true the archived instants, too"
 _COMMITS = "CALL show_commits, and `lakehouse timeline` and `lakehouse files`, show commits and files"
 _ITSELF = "rollbacks of dead writers are the next write's own; CALL repair_table does them at once"
@@ -70,8 +69,6 @@ def prepare(call: Call) -> Prepared:
     """Check a call. Raises `UnsupportedSqlError` for an unknown procedure, and as `values_of`."""
     found = PROCEDURES.get(call.procedure.lower())
     if found is None:
-        if call.procedure.lower() in LATER:
-            raise UnsupportedSqlError(f"CALL {call.procedure}: {LATER[call.procedure.lower()]}")
         raise _unknown(call.procedure.lower())
     values = found.signature.values_of(call)
     return Prepared(found, plain(split_name(values[TABLE.name])), values, call.limit)

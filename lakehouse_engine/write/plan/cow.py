@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lakehouse_engine.commit.beside.pending import check_not_pending
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.model.files import BaseFile
@@ -49,7 +48,6 @@ class CowPlan:
         self.moves = self.left_out = 0
 
     def change(self, base: BaseFile) -> FileChange:
-        check_not_pending(base, self.target.clustering)
         refuse_cdc(self.context.config)
         return self.changes.setdefault(base.path, FileChange(base))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.beside.pending import check_group_not_pending, check_not_compacting
+from lakehouse_engine.commit.beside.pending import check_not_compacting
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.files.row_pool import take_rows
@@ -141,7 +141,6 @@ class DeltaPlan:
         self.absent = absent_columns(self.context)
 
     def change(self, piece: FileSlice) -> SliceChange:
-        check_group_not_pending(piece.group, self.target.clustering)
         refuse_cdc(self.context.config)
         return self.changes.setdefault(piece.group, SliceChange(piece))
 

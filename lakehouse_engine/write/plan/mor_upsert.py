@@ -19,6 +19,7 @@ from lakehouse_engine.write.locate.settle import SliceHits
 from lakehouse_engine.write.locate.stored_once import repeated
 from lakehouse_engine.write.plan.mor_changes import DeltaPlan
 from lakehouse_engine.write.plan.mor_combine import Combined, CombineTask, combine_slice
+from lakehouse_engine.write.plan.partial_rows import takes_no_row_back
 from lakehouse_engine.write.source import PatchedSource
 from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 
@@ -101,7 +102,7 @@ class Upsert:
             rows, first = np.unique(hits.rows[dead], return_index=True)
             change = self._plan.change(hits.piece)
             change.revive(self._plan.batch.rows[rows], hits.positions[dead][first])
-            change.rewrite |= not hits.wins[dead].all()
+            change.rewrite |= not hits.wins[dead].all() or takes_no_row_back(self._plan.context, hits.piece)
             wanted[rows] = False
 
     # rows made of two

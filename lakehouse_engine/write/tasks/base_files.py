@@ -46,7 +46,7 @@ class FileContext:
     """What every file of one commit shares. `schema` has the user columns, `avro_schema` the same with meta columns as text.
 
     `unique_columns` never repeat, so a dictionary of them is not tried.
-    `logs_by_writer`: names of logs have the instant of the write, not that of the slice.
+    `logs_by_writer`: names of logs have the instant of the write, not that of the slice. `sorted_by` names the order of all rows.
     """
 
     storage: Storage
@@ -57,6 +57,7 @@ class FileContext:
     unique_columns: frozenset[str] = frozenset()
     populate: bool = True
     logs_by_writer: bool = False
+    sorted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ def open_writer(
         inherited=inherited,
         pattern=pattern,
         attempt=attempt_at(context, file, kind),
+        sorted_by=context.sorted_by,
     )
 
 

@@ -26,6 +26,7 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
     errors.LockError: DbtRuntimeError,
     errors.SavepointError: DbtRuntimeError,
     errors.RollbackError: DbtRuntimeError,
+    errors.ClusteringError: DbtRuntimeError,
     errors.CompactionError: DbtRuntimeError,
     errors.SqlError: DbtDatabaseError,
     errors.TaskError: DbtRuntimeError,

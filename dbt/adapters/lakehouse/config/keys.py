@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.lakehouse.config.clauses import CLAUSE_KEYS
-from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATER
+from dbt.adapters.lakehouse.config.service_config import SERVICES
 
 OWN_KEYS = (
     "table_type",
@@ -24,7 +24,6 @@ OWN_KEYS = (
     "table_version",
     "hoodie",
     *SERVICES,
-    *SERVICES_LATER,
 )
 """Configs of this adapter."""
 
@@ -70,7 +69,7 @@ DBT_KEYS = (
 _PLACE = "tables are at <warehouse>/<schema>/<alias>: set the profile's 'warehouse', and the model's 'schema' and 'alias'"
 _HUDI = "Hudi's own settings go under 'hoodie'"
 _BUCKETS = "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'"
-_ORDER = "files cannot be clustered in this version; 'partition_by' is what prunes them"
+_ORDER = "files are sorted by the config 'clustering': {order_by: [a, b], layout: z_order}"
 _COMPRESSION = "it is 'hoodie.parquet.compression.codec' under 'hoodie'"
 _CLUSTER = "Python models run in dbt's process; where Spark runs is said by the profile's 'method'"
 

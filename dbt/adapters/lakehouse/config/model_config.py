@@ -19,7 +19,7 @@ from dbt.adapters.lakehouse.config.deletes import deletes_findings, deletes_soft
 from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, external_findings
 from dbt.adapters.lakehouse.config.findings import refuse
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
-from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, default_options, service_findings, service_options, texts
+from dbt.adapters.lakehouse.config.service_config import default_options, service_findings, service_options, texts
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
@@ -385,9 +385,6 @@ def _hoodie_findings(name: str, hoodie: Any) -> Iterator[str]:
 def _unavailable_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if _lower(config.get("index"), "auto") in INDEXES_LATER:
         yield f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'bloom' or 'bucket'"
-    for service in SERVICES_LATER:
-        if config.get(service):
-            yield f"{name}: '{service}' is not available in this version; leave it out"
     version = config.get("table_version")
     if version is not None and (isinstance(version, bool) or str(version).strip() not in TABLE_VERSIONS):
         yield f"{name}: table_version {version!r} is none that tables are made in; use {', '.join(TABLE_VERSIONS)}, or leave it out"

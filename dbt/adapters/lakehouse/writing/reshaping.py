@@ -20,6 +20,8 @@ _UNTOUCHED = {
     "hoodie.compact.inline": "false",
     "hoodie.compact.schedule.inline": "false",
     "hoodie.log.compaction.inline": "false",
+    "hoodie.clustering.inline": "false",
+    "hoodie.clustering.schedule.inline": "false",
 }
 """Options of a commit that may be taken back: no services follow it, and nothing that it replaced is deleted."""
 

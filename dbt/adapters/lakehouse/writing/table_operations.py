@@ -128,6 +128,32 @@ def _compact(table: Any, given: Mapping[str, Any]) -> Rows:
     ]
 
 
+def _cluster(table: Any, given: Mapping[str, Any]) -> Rows:
+    op, options = _text(given, "op") or "schedule_and_run", dict(given["options"])
+    asked = {"order_by": _names(given, "order_by"), "layout": _text(given, "layout"), "partitions": _names(given, "partitions")}
+    done = table.cluster(op, instant=_text(given, "instant"), dry_run=flag(given, "dry_run"), options=options, **asked)
+    return [
+        {
+            "instant": done.instant,
+            "state": done.state,
+            "groups": len(done.groups),
+            "files": done.files_planned,
+            "bytes": done.bytes_read,
+            "files_created": done.files_created,
+            "rows_written": done.rows_written,
+            "groups_left": done.groups_left,
+        }
+    ]
+
+
+def _names(given: Mapping[str, Any], name: str) -> list[str] | None:
+    """A list of names, or a text with commas between them."""
+    value = given.get(name)
+    if value is None or (isinstance(value, Sequence) and not isinstance(value, str)):
+        return None if value is None else [str(one) for one in value]
+    return [one.strip() for one in (_text(given, name) or "").split(",") if one.strip()]
+
+
 def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
     done = table.clean(dry_run=flag(given, "dry_run"), options={**given["options"], **_retained(given)})
     return [
@@ -264,6 +290,7 @@ OPERATIONS: dict[str, Operation] = {
     "restore": _restore,
     "rollback": _rollback,
     "compact": _compact,
+    "cluster": _cluster,
     "clean": _clean,
     "archive": _archive,
     "upgrade": _upgrade,

@@ -90,10 +90,11 @@ class Clustering:
             extra_metadata={SCHEMA_KEY: schema_text(job.state, job.requested.requested_time)},
         )
 
-    def check_stands(self, job: ClusteringJob, state: TableState) -> None:
+    def settle(self, job: ClusteringJob, metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
         live = {one.base_file for one in state.view.latest_slices()}
         if state.timeline.find(job.requested.requested_time) is None or not live.issuperset(task.base for task in job.tasks):
             raise ClusteringError("a file was changed while it was clustered", instant=job.requested, table=state.config.name)
+        return metadata
 
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64())])
