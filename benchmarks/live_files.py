@@ -21,7 +21,7 @@ from statistics import median
 import pyarrow as pa
 
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
@@ -75,7 +75,7 @@ def main() -> int:
 
 def make(path: Path, files: int, archived: int) -> None:
     """A copy-on-write table in which the first commit wrote all files, and each later one new versions of some of them."""
-    storage, layout = LocalStorage(str(path)), LayoutV1()
+    storage, layout = LocalStorage(str(path)), FormatV6()
     create_table(storage, TableSpec("t", pa.schema([("id", pa.int64()), ("p", pa.string())]), ["id"], [], ["p"], "cow"))
     newest: dict[int, str] = {}
     for number in range(archived + ACTIVE):

@@ -26,7 +26,7 @@ def complete(state: TableState, inflight: Instant, outcome: Outcome, content: by
     if content is None:
         content = state.layout.encode_commit(outcome) if isinstance(outcome, HoodieCommitMetadata) else encode_plan(outcome)
     completed = state.active.complete(inflight, content, completion_time(state, inflight))
-    if state.layout.orders_by_completion:
+    if state.layout.completes_with_time:
         try:
             forget_promise(state.storage, inflight.requested_time)
         except StorageError as error:

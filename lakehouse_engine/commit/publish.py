@@ -90,7 +90,7 @@ class Publication:
                 # Until now an earlier run could still have been completed, with other files (`ruling_out`).
                 _remove_unnamed(storage, time, metadata)
             storage.delete_tree(marker_folder(time))
-            if state.layout.orders_by_completion:
+            if state.layout.completes_with_time:
                 forget_promise(storage, time)
         except StorageError as error:
             logger.warning("%s is completed, but its markers could not be removed (%s); the next write does", completed, error)

@@ -52,7 +52,7 @@ def is_closed(state: TableState, dead: Instant) -> bool:
     """True if an inflight instant in an object store was closed to task attempts by its process, and may have been completed."""
     if not in_object_store(state.storage) or dead.state is not State.INFLIGHT:
         return False
-    if state.layout.orders_by_completion and promised_completion(state.storage, dead.requested_time) is None:
+    if state.layout.completes_with_time and promised_completion(state.storage, dead.requested_time) is None:
         return False
     return not has_file(state.storage, open_file(dead.requested_time))
 

@@ -47,7 +47,7 @@ def completion_time(state: TableState, instant: Instant) -> str | None:
     """Completion time of an instant that is about to be completed: after every time on the timeline, or the promised one. None if the
     table's version records none. The table lock is held.
     """
-    if not state.layout.orders_by_completion:
+    if not state.layout.completes_with_time:
         return None
     time = table_clock(state).next(state.active.load())
     # A savepoint has the requested time of its write.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import FormatError, LakehouseError, StorageError, StoredFileNotFoundError
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived_record import archived_commit
-from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.manifest.written import write_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.files import join_path
@@ -69,7 +69,7 @@ class _Table:
 
 
 def read_archived_files(
-    storage: Storage, layout: Layout, archive: History, listing: Sequence[StoredFile], timeline: Timeline
+    storage: Storage, layout: TableFormat, archive: History, listing: Sequence[StoredFile], timeline: Timeline
 ) -> ArchivedFiles:
     """Files as of the archived writes that count for `timeline`, the whole active one. Damage is not raised. `listing` is the archive
     folder's.
@@ -97,7 +97,7 @@ def _marks(entries: Sequence[StoredFile]) -> tuple[Hashable, ...]:
     return tuple((entry.name, entry.version) for entry in entries)
 
 
-def _taken_back(storage: Storage, layout: Layout, timeline: Timeline) -> tuple[tuple[str, str], ...]:
+def _taken_back(storage: Storage, layout: TableFormat, timeline: Timeline) -> tuple[tuple[str, str], ...]:
     """Time ranges that restores took back, exclusive at both ends. A restore without a readable target takes everything before it."""
     records = restores(ActiveTimeline(storage, layout), timeline)
     spans = {record.instant.requested_time: record.target for record in records}

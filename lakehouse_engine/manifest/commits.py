@@ -6,15 +6,18 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.compat import cached_property
 from lakehouse_engine.errors import FormatError, StoredFileNotFoundError
-from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.manifest.archived_files import ArchivedFiles, read_archived_files
-from lakehouse_engine.manifest.decoded import DECODED, DecodedCommit
+from lakehouse_engine.manifest.written import named_files, write_record
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
+from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.history import History, history_of
@@ -23,6 +26,52 @@ from lakehouse_engine.timeline.timeline import Timeline
 logger = logging.getLogger(__name__)
 
 _Write = tuple[Instant, StoredFile | None]
+
+
+# No slots, so that derived values can be cached on the instance.
+@dataclass(frozen=True)
+class DecodedCommit:
+    """Metadata of a completed write, and derived values."""
+
+    instant: Instant
+    metadata: HoodieCommitMetadata
+
+    @cached_property
+    def record(self) -> WriteRecord:
+        """What the write left and removed."""
+        return write_record(self.instant.requested_time, self.metadata, shown_at=self.instant.completed_at)
+
+    @cached_property
+    def names(self) -> frozenset[str] | None:
+        """Names of the files that the write left; None if it does not list all of them."""
+        return named_files(self.instant.requested_time, self.metadata)
+
+
+@dataclass(slots=True)
+class DecodedCommits:
+    """Commits whose files have at most `limit` bytes together.
+
+    Keyed by name and version (size, age, tag) of the file, so that a damaged, repaired or replaced one is read again. Commits of storages
+    in memory, which may share a name, are always read.
+    """
+
+    limit: int
+    kept: BoundedCache[tuple[DecodedCommit, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = BoundedCache(self.limit, lambda found: found[1])
+
+    def get(self, active: ActiveTimeline, instant: Instant, file: StoredFile | None) -> DecodedCommit:
+        """The commit in `file`, as listed; raises as `ActiveTimeline.commit`."""
+        identity = identity_of(active.storage)
+        if file is None or identity is None:
+            return DecodedCommit(instant, active.commit(instant))
+        key, size = (identity, file.path, file.version), file.size
+        return self.kept.find(key, lambda: (DecodedCommit(instant, active.commit(instant)), size))[0]
+
+
+DECODED = DecodedCommits(limit=16 * 1024 * 1024)
+"""Shared by all tables of this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +149,7 @@ class Archived:
 
     storage: Storage
     config: TableConfig
-    layout: Layout
+    layout: TableFormat
     timeline: Timeline
     is_there: bool = True
     found: ArchivedFiles | None = None

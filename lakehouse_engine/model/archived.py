@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.model.instant import Instant
+
+
+class HistoryForm(StrEnum):
+    """How archived instants are stored: in log files of Avro blocks, or in a tree of Parquet files with manifests."""
+
+    ARCHIVE = "archive"
+    LSM = "lsm"
 
 
 @dataclass(frozen=True, slots=True)

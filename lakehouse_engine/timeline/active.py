@@ -22,7 +22,7 @@ from lakehouse_engine.errors import (
     StoredFileNotFoundError,
     UnansweredError,
 )
-from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.metadata_avro import decode_note
 from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
@@ -41,7 +41,7 @@ class ActiveTimeline:
     """Reads and writes the state files of a table's instants. Changes are made under the table's lock."""
 
     storage: Storage
-    layout: Layout
+    layout: TableFormat
 
     def load(self) -> Timeline:
         """Every instant at its highest state, from one listing; opens no file and ignores unknown ones."""
@@ -125,7 +125,7 @@ class ActiveTimeline:
         self._expect_file(instant)
         self._expect_lock(instant)
         completed = replace(instant.at(State.COMPLETED), completed_at=completed_at)
-        if self.layout.orders_by_completion:
+        if self.layout.completes_with_time:
             self._expect_no_other_completion(completed)
         self._create_proven(completed, content)
         self._prove_lock(completed)
@@ -222,13 +222,13 @@ class ActiveTimeline:
 
     def _named(self, instant: Instant) -> Instant | None:
         """The instant with everything that its file's name says; None if it does not exist."""
-        if not (self.layout.orders_by_completion and instant.is_completed and instant.completed_at is None):
+        if not (self.layout.completes_with_time and instant.is_completed and instant.completed_at is None):
             return instant
         return next((one for one in self.files() if one == instant), None)
 
     def _every_named(self, instants: Sequence[Instant]) -> list[Instant]:
         """The instants in their order, each completed one with every completion time that a file's name has; from one listing."""
-        if not (self.layout.orders_by_completion and any(instant.is_completed for instant in instants)):
+        if not (self.layout.completes_with_time and any(instant.is_completed for instant in instants)):
             return list(instants)
         there: dict[Instant, list[Instant]] = {}
         for one, _ in self._parsed(self.listed()):
@@ -284,7 +284,7 @@ class ActiveTimeline:
     def find_completed(self, instant: Instant) -> Instant | None:
         """Completed state of an instant on the current timeline; None if it is not completed."""
         completed = instant.at(State.COMPLETED)
-        if self.layout.orders_by_completion:
+        if self.layout.completes_with_time:
             return self._named(replace(completed, completed_at=None))
         return completed if has_file(self.storage, self.path(completed)) else None
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
 from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived import (
     MERGE_PLAN,
     ArchiveLinks,
@@ -24,7 +25,6 @@ from lakehouse_engine.format.v6.archived import (
     salvage_archive,
 )
 from lakehouse_engine.format.v6.archived_record import archived_commit
-from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v6.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
@@ -56,7 +56,7 @@ class ArchivedTimeline:
     """Reads one table's archive. `folder` is the table's `hoodie.archivelog.folder`, below the active timeline."""
 
     storage: Storage
-    layout: Layout
+    layout: TableFormat
     folder: str = "archived"
 
     @property

@@ -12,8 +12,8 @@ from functools import cache, partial
 from typing import Protocol
 
 from lakehouse_engine.errors import CorruptFileError, FormatError, LakehouseError, StoredFileNotFoundError
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived_record import archived_entry
-from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v8.history import (
     VERSION_FILE,
     HistoryEntry,
@@ -27,7 +27,7 @@ from lakehouse_engine.format.v8.history import (
     read_moments,
 )
 from lakehouse_engine.format.v8.properties import history_folder
-from lakehouse_engine.model.archived import ArchivedEntry
+from lakehouse_engine.model.archived import ArchivedEntry, HistoryForm
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.model.table_config import TableConfig
@@ -104,20 +104,20 @@ class History(Protocol):
     def merge_plan(self) -> MergePlan | None: ...
 
 
-def history_of(storage: Storage, layout: Layout, config: TableConfig) -> History:
+def history_of(storage: Storage, layout: TableFormat, config: TableConfig) -> History:
     """The history of a table."""
-    if layout.orders_by_completion:
+    if layout.history is HistoryForm.LSM:
         return LsmHistory(storage, layout, _folder(layout, config))
     return ArchivedTimeline(storage, layout, config.archive_folder)
 
 
-def _folder(layout: Layout, config: TableConfig) -> str:
+def _folder(layout: TableFormat, config: TableConfig) -> str:
     return history_folder(config).removeprefix(f"{layout.timeline_folder}/")
 
 
-def archived_moments(storage: Storage, layout: Layout, config: TableConfig) -> Callable[[], Mapping[str, str]]:
+def archived_moments(storage: Storage, layout: TableFormat, config: TableConfig) -> Callable[[], Mapping[str, str]]:
     """When archived instants show, by requested times, read when first asked for; nothing where requested times count."""
-    if not layout.orders_by_completion:
+    if layout.history is not HistoryForm.LSM:
         return dict
     kept, history = KeptCommits(storage, layout), LsmHistory(storage, layout, _folder(layout, config))
     return cache(partial(_ArchivedMoments, history, cache(kept.moments), cache(history.current)))
@@ -164,7 +164,7 @@ class LsmHistory:
     """Reads one table's history. `folder` is the table's `hoodie.timeline.history.path`, below the active timeline."""
 
     storage: Storage
-    layout: Layout
+    layout: TableFormat
     folder: str = "history"
 
     @property

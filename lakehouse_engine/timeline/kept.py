@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError, FormatError, StoredFileExistsError
-from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage
@@ -22,7 +22,7 @@ class KeptCommits:
     """Changes are made under the table's lock; each may have been done before by a process that died."""
 
     storage: Storage
-    layout: Layout
+    layout: TableFormat
     folder: str = ".hoodie/.aux/savepointed"
 
     def keep(self, states: Iterable[tuple[Instant, bytes]]) -> None:

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FormatError, StoredFileExistsError
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived import MERGE_PLAN, archive_file_number
 from lakehouse_engine.format.v6.converted import Conversion
-from lakehouse_engine.format.v6.layout import Layout
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.v6.table_format import FormatV6
+from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.model.instant import State
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
@@ -28,8 +28,8 @@ MARK = f"{LATER_FOLDER}/lakehouse.moving"
 """Name that neither Hudi nor hudi-rs takes for an instant."""
 
 
-def may_be_moving(layout: Layout, listing: Iterable[StoredFile]) -> bool:
-    """True if a timeline's listing shows that the table's version may be about to change, or has changed meanwhile."""
+def may_be_moving(layout: TableFormat, listing: Iterable[StoredFile]) -> bool:
+    """Whether the listing of a timeline tells that the table's version may be about to change, or has changed meanwhile."""
     paths = [entry.path for entry in listing]
     if layout.orders_by_completion:
         return not paths or MARK in paths
@@ -55,11 +55,11 @@ class OtherLayout:
 
     storage: Storage
     config: TableConfig
-    layout: Layout
+    layout: TableFormat
 
     @property
-    def other(self) -> Layout:
-        return LayoutV1() if self.layout.orders_by_completion else LayoutV2(LATER_FOLDER)
+    def other(self) -> TableFormat:
+        return FormatV6() if self.layout.orders_by_completion else FormatV8(LATER_FOLDER)
 
     def remove(self) -> None:
         """Remove it, and the mark last; an earlier run may have done any step."""

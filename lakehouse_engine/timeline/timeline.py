@@ -98,9 +98,7 @@ class Timeline:
 
     @property
     def newest_time(self) -> str:
-        """Latest time on the timeline, requested or completed; "" if it is empty."""
-        if not self.order.goes_by_completion:
-            return self.instants[-1].requested_time if self.instants else ""
+        """The last time on the timeline, at which something was requested or completed; "" of an empty one."""
         return latest(time for one in self.instants for time in (one.requested_time, one.completed_at) if time is not None)
 
     def find(self, requested_time: str) -> Instant | None:

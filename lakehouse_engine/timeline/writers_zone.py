@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
-from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.model.instant import Action, Instant, State, parse_instant_time
 from lakehouse_engine.model.order import digits_between
 from lakehouse_engine.storage.base import Storage
@@ -42,8 +42,8 @@ class WritersZone:
     moment: datetime
 
 
-def writers_zone(storage: Storage, layout: Layout, timeline: Timeline) -> WritersZone | None:
-    """What the newest instants show; None if nothing.
+def writers_zone(storage: Storage, layout: TableFormat, timeline: Timeline) -> WritersZone | None:
+    """What the newest instants tell; None where they tell nothing.
 
     That is the case for fewer than two, for differing ones, and for a table's copy with other modification times.
     """
@@ -64,7 +64,7 @@ def _newest(timeline: Timeline) -> Iterator[str]:
     yield from reversed(by_a_clock[-_LOOKED_AT:])
 
 
-def _told(storage: Storage, layout: Layout, timeline: Timeline, time: str) -> WritersZone | None:
+def _told(storage: Storage, layout: TableFormat, timeline: Timeline, time: str) -> WritersZone | None:
     requested = _requested_file(storage, layout, timeline, time)
     if requested is None:
         return None
@@ -79,7 +79,7 @@ def _told(storage: Storage, layout: Layout, timeline: Timeline, time: str) -> Wr
     return WritersZone(time, offset, moment) if fits else None
 
 
-def _requested_file(storage: Storage, layout: Layout, timeline: Timeline, time: str) -> int | None:
+def _requested_file(storage: Storage, layout: TableFormat, timeline: Timeline, time: str) -> int | None:
     """When it was made, in epoch milliseconds."""
     for instant in timeline:
         if instant.requested_time == time and instant.action is not Action.SAVEPOINT:

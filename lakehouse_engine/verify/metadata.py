@@ -14,8 +14,8 @@ from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, 
 from lakehouse_engine.format.avro.avro_arrow import avro_to_arrow
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, is_base_file_name, is_log_file_name
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived_record import archived_commit
-from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.state_records import STATE_RECORDS
@@ -192,7 +192,7 @@ def _check_state(state: TableState, instant: Instant, file: StoredFile) -> Findi
     return None
 
 
-def decode_state(layout: Layout, instant: Instant, data: bytes) -> None:
+def decode_state(layout: TableFormat, instant: Instant, data: bytes) -> None:
     """Raise `FormatError` if a state file's content should decode and does not."""
     action = instant.action
     if instant.is_completed and action.is_write:

@@ -64,7 +64,7 @@ def check_no_commit_is_lost(state: TableState, lost: Iterable[Instant], *, until
 def completed_path(state: TableState, instant: Instant) -> str:
     """The path of the file that completes an instant; with `*` for a completion time that is not known any more."""
     completed, folder = instant.at(State.COMPLETED), state.layout.timeline_folder
-    if state.layout.orders_by_completion and completed.completed_at is None:
+    if state.layout.completes_with_time and completed.completed_at is None:
         return f"{folder}/{completed.requested_time}_*.{completed.action}"
     return f"{folder}/{state.layout.file_name(completed)}"
 

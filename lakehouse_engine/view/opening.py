@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import UnsupportedTableVersionError
-from lakehouse_engine.format.v6.layout import Layout, layout_of
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.table_format import TableFormat, format_of
+from lakehouse_engine.format.v6.table_format import FormatV6
+from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -58,7 +58,7 @@ def _refuse_half_upgraded(config: TableConfig, active: ActiveTimeline, listing: 
     storage, later = active.storage, active.layout.orders_by_completion
     if active.files_of(listing) if later else is_moving(storage):
         return
-    elsewhere = ActiveTimeline(storage, LayoutV1() if later else LayoutV2(LATER_FOLDER)).load().completed().last()
+    elsewhere = ActiveTimeline(storage, FormatV6() if later else FormatV8(LATER_FOLDER)).load().completed().last()
     if elsewhere is not None:
         raise UnsupportedTableVersionError(
             f"hoodie.table.version is {int(config.version)}, and {elsewhere} is where version {'6 has its' if later else '8 or 9 has its'}"
@@ -69,8 +69,8 @@ def _refuse_half_upgraded(config: TableConfig, active: ActiveTimeline, listing: 
         )
 
 
-def _supported_layout(config: TableConfig, storage: Storage) -> Layout:
+def _supported_layout(config: TableConfig, storage: Storage) -> TableFormat:
     try:
-        return layout_of(config)
+        return format_of(config)
     except UnsupportedTableVersionError as error:
         raise UnsupportedTableVersionError(error.message, **{**error.context, "table": config.name, "path": storage.root}) from error

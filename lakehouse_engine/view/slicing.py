@@ -62,7 +62,7 @@ def build_file_groups(
                 logs.setdefault(log.file_id, []).append(log)
     for file_id, found_logs in logs.items():
         slices = groups.setdefault(file_id, {})
-        opening = planned().get(FileGroupId(partition_path, file_id), ()) if timeline.order.goes_by_completion else ()
+        opening = planned().get(FileGroupId(partition_path, file_id), ())
         for log in sorted(found_logs, key=lambda one: timeline.order.moment(one.base_instant)):
             slices.setdefault(slice_of(log, (*slices, *opening), timeline.order), _Collected()).log_files.append(log)
     return [_file_group(FileGroupId(partition_path, file_id), groups[file_id], timeline.order) for file_id in sorted(groups)]

@@ -9,7 +9,7 @@ from functools import cache, partial
 from lakehouse_engine.errors import (
     InstantNotFoundError,
 )
-from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.manifest.archived_files import ArchivedFiles
 from lakehouse_engine.manifest.commits import Archived, Commits
 from lakehouse_engine.manifest.from_commits import FromCommits
@@ -51,7 +51,7 @@ class TableState:
 
     storage: Storage
     config: TableConfig
-    layout: Layout
+    layout: TableFormat
     timeline: Timeline
     view: FileSystemView
     manifest: Manifest = field(repr=False, compare=False)

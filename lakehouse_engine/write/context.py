@@ -11,7 +11,7 @@ from lakehouse_engine.commit.expected import check_generated
 from lakehouse_engine.errors import ConstraintError, MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema, with_meta_columns
-from lakehouse_engine.format.v6.layout import layout_of
+from lakehouse_engine.format.table_format import format_of
 from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.index.registry import load_index
@@ -106,7 +106,7 @@ class WriteContext:
             options=self.options,
             unique_columns=frozenset(self.config.record_key_fields) if len(self.config.record_key_fields) == 1 else frozenset(),
             populate=self.config.populates_meta_fields,
-            logs_by_writer=layout_of(self.config).orders_by_completion,
+            logs_by_writer=format_of(self.config).logs_by_writer,
         )
 
     def keying(self, instant_time: str = "") -> Keying:

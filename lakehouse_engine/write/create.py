@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
-from lakehouse_engine.format.v8.new_table import NewTable, new_table_properties
+from lakehouse_engine.format.new_table import NewTable
+from lakehouse_engine.format.table_format import format_of_version
 from lakehouse_engine.index.consistent import refuse_changing_buckets
 from lakehouse_engine.index.registry import INDEXES, stored_index_type
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
-from lakehouse_engine.model.merge_mode import EVENT_TIME_STRATEGY, MergeMode
+from lakehouse_engine.model.merge_mode import MergeMode
 from lakehouse_engine.model.table_config import DELETES_KEY, MATERIALIZED_KEY, TableConfig, TableType
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import (
@@ -46,7 +47,6 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.locks.settings import check_provider_fits
 
-_KEY_GENERATORS = "org.apache.hudi.keygen."
 TABLE_TYPES = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
 HIVE_STYLE, URL_ENCODE = "hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.partitionpath.urlencode"
 _TABLE_KEYS = ("hoodie.table.keygenerator.class", HIVE_STYLE, URL_ENCODE, "hoodie.database.name", DELETES_KEY)
@@ -172,9 +172,8 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
     apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, MERGE_MODE.key, *MERGE_MODE.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
     apart += (TABLE_VERSION.key, *TABLE_VERSION.aliases)
     given = {key: value for key, value in stored_keys(spec.properties).items() if key not in apart}
-    template = _version_six if spec.version is TableVersion.SIX else _later_version
     return {
-        **template(spec, key_generator, payload),
+        **_template(spec, key_generator, payload),
         **(_BARE_SINGLE_KEYS if key_generator == "ComplexKeyGenerator" and len(spec.record_key) == 1 else {}),
         "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
         **stored_defaults({**_index(options), **{key: value for key, value in given.items() if key in OPTIONS}}),
@@ -186,37 +185,28 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
     }
 
 
-def _version_six(spec: TableSpec, key_generator: str, payload: str) -> dict[str, str]:
-    columns = (
-        ("hoodie.table.recordkey.fields", spec.record_key),
-        ("hoodie.table.precombine.field", spec.ordering_fields),
-        ("hoodie.table.partition.fields", spec.partition_by),
+def _template(spec: TableSpec, key_generator: str, payload: str) -> dict[str, str]:
+    form = format_of_version(spec.version)
+    return form.new_table(
+        spec.version,
+        NewTable(
+            name=spec.name,
+            table_type=spec.stored_type,
+            key_generator=_WORDS[key_generator],
+            record_key_fields=spec.record_key,
+            ordering_fields=spec.ordering_fields,
+            partition_fields=spec.partition_by,
+            database="",
+            merge_mode=_merge_mode(spec, payload) if form.stores_merge_mode else None,
+            payload_class=PAYLOADS[payload].java_class,
+            hive_style=spec.hive_style,
+            url_encode=True,
+        ),
     )
-    return {
-        "hoodie.table.name": spec.name,
-        "hoodie.database.name": "",
-        "hoodie.table.type": TABLE_TYPES[spec.table_type].value,
-        "hoodie.table.version": "6",
-        "hoodie.timeline.layout.version": "1",
-        "hoodie.table.keygenerator.class": _KEY_GENERATORS + key_generator,
-        HIVE_STYLE: str(spec.hive_style).lower(),
-        URL_ENCODE: "true",
-        "hoodie.datasource.write.drop.partition.columns": "false",
-        "hoodie.table.base.file.format": "PARQUET",
-        "hoodie.archivelog.folder": "archived",
-        "hoodie.populate.meta.fields": "true",
-        "hoodie.table.cdc.enabled": "false",
-        "hoodie.partition.metafile.use.base.format": "false",
-        "hoodie.table.timeline.timezone": "UTC",
-        "hoodie.compaction.record.merger.strategy": EVENT_TIME_STRATEGY,
-        "hoodie.compaction.payload.class": PAYLOADS[payload].java_class,
-        **{key: ",".join(names) for key, names in columns if names},
-    }
 
 
-def _later_version(spec: TableSpec, key_generator: str, payload: str) -> dict[str, str]:
-    """Of versions 8 and 9, which say the merge mode that a payload class stands for. Raises `OptionError` for one without a mode."""
-    java_class = PAYLOADS[payload].java_class
+def _merge_mode(spec: TableSpec, payload: str) -> MergeMode:
+    """The mode that a payload class stands for. Raises `OptionError` for one without a mode."""
     mode = next((mode for mode in (MergeMode.EVENT_TIME, MergeMode.COMMIT_TIME) if payload in PAYLOADS_OF_MODES[mode]), None)
     if mode is None or payload != _PLAIN[mode]:
         raise OptionError(
@@ -230,22 +220,7 @@ def _later_version(spec: TableSpec, key_generator: str, payload: str) -> dict[st
             " out",
             table=spec.name,
         )
-    return new_table_properties(
-        spec.version,
-        NewTable(
-            name=spec.name,
-            table_type=spec.stored_type,
-            key_generator=_WORDS[key_generator],
-            record_key_fields=spec.record_key,
-            ordering_fields=spec.ordering_fields,
-            partition_fields=spec.partition_by,
-            database="",
-            merge_mode=mode,
-            payload_class=java_class if spec.version is TableVersion.EIGHT else None,
-            hive_style=spec.hive_style,
-            url_encode=True,
-        ),
-    )
+    return mode
 
 
 _WORDS = {"NonpartitionedKeyGenerator": "NON_PARTITION", "SimpleKeyGenerator": "SIMPLE", "ComplexKeyGenerator": "COMPLEX"}

@@ -25,7 +25,7 @@ from lakehouse_engine.format.file_names import (
 )
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile, render_partition_metafile
 from lakehouse_engine.format.properties import parse_properties, render_properties, verify_checksum
-from lakehouse_engine.format.v6.layout import layout_of
+from lakehouse_engine.format.table_format import format_of
 from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
 from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model import plans, savepoint
@@ -71,7 +71,7 @@ def test_properties_parse_print_back_and_fit_their_checksum(table: Path) -> None
         properties = parse_properties(data)
         assert "hoodie.table.checksum" in properties
         verify_checksum(properties)
-        layout_of(TableConfig(properties))
+        format_of(TableConfig(properties))
         without_comments = b"".join(line for line in data.splitlines(keepends=True) if not line.startswith(b"#"))
         assert render_properties(properties) == without_comments
         assert parse_properties(render_properties(properties, comments=("a comment",))) == properties
@@ -79,7 +79,7 @@ def test_properties_parse_print_back_and_fit_their_checksum(table: Path) -> None
 
 def test_every_instant_file_name_prints_back(table: Path) -> None:
     for folder in _timelines(table):
-        layout = layout_of(TableConfig(parse_properties((folder / "hoodie.properties").read_bytes())))
+        layout = format_of(TableConfig(parse_properties((folder / "hoodie.properties").read_bytes())))
         for path in folder.iterdir():
             instant = layout.parse_file_name(path.name)
             assert (instant is not None) == path.name[0].isdigit()

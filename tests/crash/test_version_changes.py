@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import InstantCleanedError, LakehouseError
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.v6.table_format import FormatV6
+from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
@@ -108,7 +108,7 @@ class Table:
 def check_in_order(storage: Storage) -> None:
     """One timeline, no mark, and nothing that `verify` finds."""
     state = TableState.load(storage)
-    other = LayoutV1() if state.layout.orders_by_completion else LayoutV2()
+    other = FormatV6() if state.layout.orders_by_completion else FormatV8()
     assert storage.head(MARK) is None
     assert not ActiveTimeline(storage, other).files()
     report = verify(state, quick=False)

@@ -14,7 +14,7 @@ from lakehouse_engine.format.log.hfile_block import render_hfile_block
 from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.format.metadata_table.payload import encode_payloads
 from lakehouse_engine.format.metadata_table.schema import record_schema
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.table_version import TableVersion
@@ -70,7 +70,7 @@ class MetadataTableBuilder:
             stats[partition] = (*stats.get(partition, ()), stat)
         for state in (".requested", ".inflight"):
             self._put(f".hoodie/{instant}.deltacommit{state}", b"")
-        self._put(f".hoodie/{instant}.deltacommit", LayoutV1().encode_commit(HoodieCommitMetadata(partition_to_write_stats=stats)))
+        self._put(f".hoodie/{instant}.deltacommit", FormatV6().encode_commit(HoodieCommitMetadata(partition_to_write_stats=stats)))
 
     def open(self) -> MetadataTable:
         return MetadataTable.open(TableState.load(self.storage))

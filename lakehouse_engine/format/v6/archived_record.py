@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
@@ -37,7 +37,7 @@ _STAT = {
 _COMMIT_MEMBERS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
 
-def archived_entry(layout: Layout, instant: Instant, data: bytes, transition_time: str) -> ArchivedEntry:
+def archived_entry(layout: TableFormat, instant: Instant, data: bytes, transition_time: str) -> ArchivedEntry:
     """The entry of one state of an instant, from the content of its state file.
 
     Raises `CorruptInstantError` and `MetadataError` where the content does not decode.
@@ -69,7 +69,7 @@ def archived_commit(entry: ArchivedEntry) -> HoodieCommitMetadata | None:
     )
 
 
-def _content(layout: Layout, instant: Instant, data: bytes) -> dict[str, Any]:
+def _content(layout: TableFormat, instant: Instant, data: bytes) -> dict[str, Any]:
     action, state = instant.action, instant.state
     if action is Action.REPLACE_COMMIT:
         return _replace_commit(layout, state, data)
@@ -85,7 +85,7 @@ def _content(layout: Layout, instant: Instant, data: bytes) -> dict[str, Any]:
     return {"hoodieCommitMetadata": _commit(_decoded(layout, data))}
 
 
-def _replace_commit(layout: Layout, state: State, data: bytes) -> dict[str, Any]:
+def _replace_commit(layout: TableFormat, state: State, data: bytes) -> dict[str, Any]:
     if state is State.REQUESTED:
         return {"hoodieRequestedReplaceMetadata": decode_record("HoodieRequestedReplaceMetadata", data)} if data else {}
     if state is State.INFLIGHT:
@@ -96,7 +96,7 @@ def _replace_commit(layout: Layout, state: State, data: bytes) -> dict[str, Any]
     return {"hoodieReplaceCommitMetadata": _commit(metadata) | members}
 
 
-def _decoded(layout: Layout, data: bytes) -> HoodieCommitMetadata:
+def _decoded(layout: TableFormat, data: bytes) -> HoodieCommitMetadata:
     return layout.decode_commit(data) if data else HoodieCommitMetadata(operation_type=WriteOperationType.UNKNOWN)
 
 

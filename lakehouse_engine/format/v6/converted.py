@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import FormatError, MetadataError
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived_record import archived_commit, archived_entry
-from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v6.metadata_avro import decode_record, encode_record, record_name
 from lakehouse_engine.format.v8.history import HistoryEntry
 from lakehouse_engine.model.archived import ArchivedEntry
@@ -41,8 +41,8 @@ _PLANS = {
 class Conversion:
     """From one layout to another. `clusterings` are the times of instants whose plan is one of a clustering."""
 
-    source: Layout
-    target: Layout
+    source: TableFormat
+    target: TableFormat
     clusterings: Container[str] = ()
 
     def state(self, instant: Instant, data: bytes) -> tuple[Instant, bytes]:

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
+from lakehouse_engine.format.new_table import NewTable
 from lakehouse_engine.format.properties import CHECKSUM_KEY, table_checksum
 from lakehouse_engine.format.v8.properties import HISTORY_PATH, LAYOUT_VERSION, TABLE_FORMAT, TIMELINE_PATH
-from lakehouse_engine.model.merge_mode import MergeMode, merge_properties, usual_mode
-from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.merge_mode import merge_properties, usual_mode
 from lakehouse_engine.model.table_version import TableVersion
 
 _EXTRACTORS = "org.apache.hudi.hive."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTable:
-    """What differs from table to table. `key_generator` is the type's word (`SIMPLE`, `COMPLEX`, `NON_PARTITION`, ...).
-
-    `partition_fields` carry a kind for the custom key generator (`at:TIMESTAMP`). Without `merge_mode` the ordering fields decide. `also`
-    are further properties, under their own keys.
-    """
-
-    name: str
-    table_type: TableType
-    key_generator: str
-    record_key_fields: Sequence[str] = ()
-    ordering_fields: Sequence[str] = ()
-    partition_fields: Sequence[str] = ()
-    database: str | None = None
-    merge_mode: MergeMode | None = None
-    payload_class: str | None = None
-    hive_style: bool = True
-    url_encode: bool = False
-    timezone: str = "UTC"
-    cdc: bool = False
-    also: Mapping[str, str] = field(default_factory=dict)
 
 
 def new_table_properties(version: TableVersion, table: NewTable) -> dict[str, str]:

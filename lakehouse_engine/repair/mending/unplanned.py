@@ -7,7 +7,7 @@ without the restore the table is whole as of the newest remaining write.
 from __future__ import annotations
 
 from lakehouse_engine.errors import InstantNotFoundError, MetadataError
-from lakehouse_engine.format.v6.layout import layout_of
+from lakehouse_engine.format.table_format import format_of
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
 from lakehouse_engine.repair.mending.remedy import Mending, mending
@@ -19,7 +19,7 @@ from lakehouse_engine.timeline.restores import restore_plan
 
 def unplanned_restore(storage: Storage) -> Mending | None:
     """Remedy for the oldest such restore; None without one. Copies of its files are kept."""
-    active = ActiveTimeline(storage, layout_of(ConfigStore(storage).read()))
+    active = ActiveTimeline(storage, format_of(ConfigStore(storage).read()))
     timeline = active.load()
     for instant in timeline:
         if instant.action is Action.RESTORE and instant.state is State.INFLIGHT and not _is_planned(active, instant):

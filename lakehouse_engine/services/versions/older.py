@@ -8,7 +8,7 @@ the partition of nulls; a metadata table of theirs is dropped. Such a table cann
 from __future__ import annotations
 
 from lakehouse_engine.errors import FormatError, VersionChangeError
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.changed_properties import VERSION_KEY
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import VersionChange
@@ -108,7 +108,7 @@ def _check_nulls(storage: Storage, config: TableConfig, number: int) -> None:
 
 def _check_commits(storage: Storage, config: TableConfig) -> int:
     """How many state files there are; each completed write has to decode."""
-    active = ActiveTimeline(storage, LayoutV1())
+    active = ActiveTimeline(storage, FormatV6())
     files = active.files()
     for instant in files:
         if instant.is_completed and instant.action.is_write:

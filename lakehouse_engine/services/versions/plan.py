@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakehouse_engine.commit.beside.pending import pending_groups
 from lakehouse_engine.errors import OptionError, VersionChangeError
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.changed_properties import ChangedProperties, moves_timeline, properties_in
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
@@ -136,7 +136,7 @@ def _to_later(state: TableState) -> Iterator[str]:
 
 def _to_six(state: TableState) -> Iterator[str]:
     config = state.config
-    if not is_moving(state.storage) and ActiveTimeline(state.storage, LayoutV1()).files():
+    if not is_moving(state.storage) and ActiveTimeline(state.storage, FormatV6()).files():
         raise VersionChangeError(
             "there are instants of version 6 in .hoodie beside the timeline of the table; where Hudi left them in an upgrade or downgrade"
             " that died, let Hudi finish that, else remove them",

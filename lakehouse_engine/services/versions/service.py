@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CommitConflictError
-from lakehouse_engine.format.v6.layout import layout_of
+from lakehouse_engine.format.table_format import format_of
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import VersionChange
 from lakehouse_engine.model.table_config import TableType
@@ -124,7 +124,7 @@ def _change(state: TableState, wanted: TableVersion, present: TableVersion) -> V
     version_index_definitions(state.storage, planned.config)
     ConfigStore(state.storage).update(planned.properties.changes)
     if planned.moves:
-        OtherLayout(state.storage, planned.config, layout_of(planned.config)).remove()
+        OtherLayout(state.storage, planned.config, format_of(planned.config)).remove()
     logger.info("%s was brought from version %d to %d", state.config.name, present, wanted)
     return VersionChange(from_version=int(present), to_version=int(wanted), notes=planned.notes, instants=instants, archived=archived)
 

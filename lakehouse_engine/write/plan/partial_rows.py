@@ -12,7 +12,7 @@ rows without a look, get whole rows.
 from __future__ import annotations
 
 from lakehouse_engine.files.log_scanner import has_partial_rows
-from lakehouse_engine.format.v6.layout import layout_of
+from lakehouse_engine.format.table_format import format_of
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.record.keys.keygen import root_columns
@@ -27,7 +27,7 @@ def absent_columns(context: WriteContext) -> frozenset[str]:
     if not (isinstance(merger, UpdateColumns) and context.options.partial_updates and config.populates_meta_fields):
         return frozenset()
     mode = payload_of(config).merger
-    if not (layout_of(config).orders_by_completion and mode.whole_rows and mode.equals_win) or merger.merger != mode or merger.deleted_at:
+    if not (format_of(config).logs_partial_rows and mode.whole_rows and mode.equals_win) or merger.merger != mode or merger.deleted_at:
         return frozenset()
     if isinstance(context.index, BucketIndex) and not mode.compares_ordering:
         return frozenset()
@@ -38,5 +38,5 @@ def absent_columns(context: WriteContext) -> frozenset[str]:
 
 def takes_no_row_back(context: WriteContext, piece: FileSlice) -> bool:
     """Whether Hudi could not read the slice once its logs have a row whose key they deleted before."""
-    by_commit_time = layout_of(context.config).orders_by_completion and not payload_of(context.config).merger.compares_ordering
+    by_commit_time = format_of(context.config).orders_by_completion and not payload_of(context.config).merger.compares_ordering
     return by_commit_time and any(has_partial_rows(context.storage, log) for log in piece.log_files)

@@ -123,7 +123,7 @@ def test_states_that_follow_have_the_manifest_that_was_given(kind: str) -> None:
 def test_a_file_that_only_the_manifest_knows_is_missed() -> None:
     table = table_of("cow")
     names = names_of(table)
-    newest = parse_base_file("", max(names["part=x"]))
+    newest = max((parse_base_file("", name) for name in names["part=x"]), key=lambda base: base.instant_time)
     later = f"{newest.file_id}_9-9-9_{int(newest.instant_time) + 1}.parquet"
     with pytest.raises(MissingFileError, match=later):
         check_complete(given(table, {**names, "part=x": {**names["part=x"], later: 9}}))

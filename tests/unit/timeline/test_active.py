@@ -11,7 +11,7 @@ from lakehouse_engine.errors import (
     StorageError,
     StoredFileExistsError,
 )
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
@@ -27,7 +27,7 @@ def requested(action: Action = Action.COMMIT, time: str = T1) -> Instant:
 
 
 def active(storage: Storage) -> ActiveTimeline:
-    return ActiveTimeline(storage, LayoutV1())
+    return ActiveTimeline(storage, FormatV6())
 
 
 @pytest.fixture

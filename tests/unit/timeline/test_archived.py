@@ -15,15 +15,15 @@ from lakehouse_engine.format.v6.archived import (
     render_archive,
 )
 from lakehouse_engine.format.v6.archived_record import archived_commit, archived_entry
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v6.metadata_avro import encode_record
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.archived import ArchivedTimeline
 
-LAYOUT = LayoutV1()
+LAYOUT = FormatV6()
 FOLDER = ".hoodie/archived"
 COMMIT = json.dumps(
     {

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.writers_zone import WritersZone, writers_zone
 
 NOON = datetime(2026, 5, 1, 12, 0, 0, 250_000, tzinfo=UTC)
-LAYOUT = LayoutV1()
+LAYOUT = FormatV6()
 
 
 def request(table: Path, moment: datetime, ahead: timedelta, *, late: float = 0.02, action: Action = Action.COMMIT) -> str:

@@ -13,7 +13,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from lakehouse_engine.errors import CorruptInstantError
-from lakehouse_engine.manifest.decoded import DecodedCommits
+from lakehouse_engine.manifest.commits import DecodedCommits
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.storage.objects import store as object_store
 from lakehouse_engine.storage.objects.store import ObjectStorage

@@ -12,7 +12,7 @@ from lakehouse_engine.errors import (
     TableNotFoundError,
     UnsupportedTableVersionError,
 )
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -24,7 +24,7 @@ from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.view.table_state import TableState
 
-LAYOUT = LayoutV1()
+LAYOUT = FormatV6()
 
 
 def at(number: int) -> str:

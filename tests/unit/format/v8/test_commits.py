@@ -14,7 +14,7 @@ from lakehouse_engine.format.v6.metadata_avro import is_sealed
 from lakehouse_engine.format.v6.metadata_json import encode_commit_metadata as encode_json
 from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.format.v8.commits import decode_commit_metadata, encode_commit_metadata
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import (
@@ -49,7 +49,7 @@ _PLANS: dict[tuple[Action, State], type] = {
 
 def contents(name: str) -> Iterator[tuple[Instant, bytes]]:
     for file_name, content in state_files(name):
-        instant = LayoutV2().parse_file_name(file_name)
+        instant = FormatV8().parse_file_name(file_name)
         assert instant is not None
         if content:
             yield instant, content

@@ -23,7 +23,7 @@ from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.format.v8.commits import decode_commit_metadata
 from lakehouse_engine.format.v8.history import parse_history_file, read_history
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import META_COLUMNS
@@ -61,7 +61,7 @@ def rows_of(block: LogBlock) -> tuple[pa.Array, int]:
 @needs_fixtures
 @pytest.mark.parametrize("name", _MERGED_ON_READ)
 def test_logs_are_named_by_the_delta_commit_that_wrote_them(name: str) -> None:
-    instants = [one for file_name, _ in state_files(name) if (one := LayoutV2().parse_file_name(file_name))]
+    instants = [one for file_name, _ in state_files(name) if (one := FormatV8().parse_file_name(file_name))]
     logs = list(logs_of(name))
     assert logs
     for log, data in logs:
@@ -135,7 +135,7 @@ def compactions(name: str) -> Iterator[HoodieCompactionOperation]:
     """Of the table, not of its metadata table."""
     for path, data in files_of(name).items():
         folder, _, file_name = path.rpartition("/")
-        instant = LayoutV2().parse_file_name(file_name) if folder == ".hoodie/timeline" else None
+        instant = FormatV8().parse_file_name(file_name) if folder == ".hoodie/timeline" else None
         if data and instant and instant.state is State.REQUESTED and instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
             yield from decode_plan(HoodieCompactionPlan, data).operations or ()
 
@@ -145,7 +145,7 @@ def completed_writes(name: str) -> tuple[dict[str, str], dict[tuple[str, str], s
     written: list[tuple[Instant, bytes]] = []
     for path, data in files_of(name).items():
         folder, _, file_name = path.rpartition("/")
-        if folder == ".hoodie/timeline" and (instant := LayoutV2().parse_file_name(file_name)):
+        if folder == ".hoodie/timeline" and (instant := FormatV8().parse_file_name(file_name)):
             written.append((instant, data))
         elif folder == ".hoodie/timeline/history" and file_name.endswith(".parquet"):
             archived = read_history(data, parse_history_file(file_name, len(data)))

@@ -10,8 +10,9 @@ from lakehouse_engine.errors import (
     UnsupportedTableError,
     UnsupportedTableVersionError,
 )
+from lakehouse_engine.format.new_table import NewTable
 from lakehouse_engine.format.properties import parse_properties, verify_checksum
-from lakehouse_engine.format.v8.new_table import NewTable, new_table_properties
+from lakehouse_engine.format.v8.new_table import new_table_properties
 from lakehouse_engine.format.v8.properties import check_readable, history_folder, partition_kinds, timeline_folder
 from lakehouse_engine.model.merge_mode import (
     COMMIT_TIME_STRATEGY,

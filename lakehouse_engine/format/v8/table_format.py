@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakehouse_engine.errors import FileNameError
+from lakehouse_engine.format.new_table import NewTable
 from lakehouse_engine.format.v6.metadata_avro import is_sealed
 from lakehouse_engine.format.v8.commits import decode_commit_metadata, encode_commit_metadata
+from lakehouse_engine.format.v8.new_table import new_table_properties
+from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.table_version import TableVersion
 
 _INSTANT_FILE = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+(?:\.[a-z]+)?)")
 
@@ -28,15 +32,20 @@ _COMPLETED = {str(action): action for action in Action if action.completes_as is
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutV2:
-    """`Layout` of table versions 8 and 9."""
+class FormatV8:
+    """`TableFormat` of table versions 8 and 9."""
 
     timeline_folder: str = ".hoodie/timeline"
     orders_by_completion: bool = True
+    completes_with_time: bool = True
+    logs_by_writer: bool = True
+    logs_partial_rows: bool = True
+    history: HistoryForm = HistoryForm.LSM
+    stores_merge_mode: bool = True
     clustering_action: Action = Action.CLUSTERING
 
     def file_name(self, instant: Instant) -> str:
-        """As `Layout.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
+        """As `TableFormat.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
         if instant.is_completed:
             if instant.completed_at is None:
                 raise FileNameError(f"{instant} has no completion time, which is part of its file's name", instant=instant.requested_time)
@@ -47,8 +56,8 @@ class LayoutV2:
         return f"{instant.requested_time}.{extension}"
 
     def parse_file_name(self, name: str) -> Instant | None:
-        """As `Layout.parse_file_name`. Raises `FileNameError` for a completed instant without a completion time: leaving it out would hide
-        a commit.
+        """As `TableFormat.parse_file_name`. Raises `FileNameError` for a completed instant without a completion time: leaving it out would
+        hide a commit.
         """
         match = _INSTANT_FILE.fullmatch(name)
         if match is None:
@@ -64,6 +73,10 @@ class LayoutV2:
             return Instant(requested_time, _COMPLETED[extension], State.COMPLETED, completed_at)
         known = _PENDING.get(extension) if completed_at is None else None
         return Instant(requested_time, *known) if known else None
+
+    def new_table(self, version: TableVersion, table: NewTable) -> dict[str, str]:
+        """As `TableFormat.new_table`. Version 9 names no payload class for a mode that has none but its own."""
+        return new_table_properties(version, table if version is TableVersion.EIGHT else replace(table, payload_class=None))
 
     def decode_commit(self, data: bytes) -> HoodieCommitMetadata:
         return decode_commit_metadata(data)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import CorruptInstantError, FileNameError, UnsupportedTableVersionError
-from lakehouse_engine.format.v6.layout import layout_of
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.table_format import format_of
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.table_config import TableConfig
@@ -22,7 +22,7 @@ _WITHOUT_FILE = {(Action.SAVEPOINT, State.REQUESTED)}
 def test_instant_file_names_parse_back(time: str, action: Action, state: State) -> None:
     if (action, state) in _WITHOUT_FILE:
         return
-    layout = LayoutV1()
+    layout = FormatV6()
     instant = Instant(time, action, state)
     # A completed compaction is a commit on the timeline, and a clustering a replacecommit from the start.
     read = Instant(time, Action.REPLACE_COMMIT, state) if action is Action.CLUSTERING else instant.at(state)
@@ -31,7 +31,7 @@ def test_instant_file_names_parse_back(time: str, action: Action, state: State) 
 
 @given(st.one_of(st.text(max_size=30), st.builds("{}.{}".format, st.just(_TIME), st.text(max_size=20))))
 def test_any_name_that_parses_prints_back(name: str) -> None:
-    layout = LayoutV1()
+    layout = FormatV6()
     instant = layout.parse_file_name(name)
     assert instant is None or layout.file_name(instant) == name
 
@@ -52,7 +52,7 @@ def test_any_name_that_parses_prints_back(name: str) -> None:
     ],
 )
 def test_names_are_those_of_hudi(name: str, action: Action, state: State) -> None:
-    assert LayoutV1().parse_file_name(f"{_TIME}.{name}") == Instant(_TIME, action, state)
+    assert FormatV6().parse_file_name(f"{_TIME}.{name}") == Instant(_TIME, action, state)
 
 
 @pytest.mark.parametrize(
@@ -74,22 +74,22 @@ def test_names_are_those_of_hudi(name: str, action: Action, state: State) -> Non
     ],
 )
 def test_other_files_are_no_instants(name: str) -> None:
-    assert LayoutV1().parse_file_name(name) is None
+    assert FormatV6().parse_file_name(name) is None
 
 
 def test_completed_compactions_are_named_as_commits() -> None:
-    layout = LayoutV1()
+    layout = FormatV6()
     assert layout.file_name(Instant(_TIME, Action.COMPACTION, State.COMPLETED)) == f"{_TIME}.commit"
     assert layout.file_name(Instant(_TIME, Action.LOG_COMPACTION, State.COMPLETED)) == f"{_TIME}.deltacommit"
 
 
 def test_a_savepoint_is_never_requested() -> None:
     with pytest.raises(FileNameError, match="savepoint"):
-        LayoutV1().file_name(Instant(_TIME, Action.SAVEPOINT, State.REQUESTED))
+        FormatV6().file_name(Instant(_TIME, Action.SAVEPOINT, State.REQUESTED))
 
 
 def test_version_six_has_layout_one() -> None:
-    layout = layout_of(TableConfig({**_PROPERTIES, "hoodie.timeline.layout.version": "1"}))
+    layout = format_of(TableConfig({**_PROPERTIES, "hoodie.timeline.layout.version": "1"}))
     assert layout.timeline_folder == ".hoodie"
     assert pickle.loads(pickle.dumps(layout)) == layout
     metadata = HoodieCommitMetadata()
@@ -98,7 +98,7 @@ def test_version_six_has_layout_one() -> None:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_versions_eight_and_nine_have_layout_two(version: str) -> None:
-    layout = layout_of(TableConfig({**_PROPERTIES, "hoodie.table.version": version, "hoodie.timeline.layout.version": "2"}))
+    layout = format_of(TableConfig({**_PROPERTIES, "hoodie.table.version": version, "hoodie.timeline.layout.version": "2"}))
     assert layout.timeline_folder == ".hoodie/timeline"
     assert layout.orders_by_completion
     assert pickle.loads(pickle.dumps(layout)) == layout
@@ -116,9 +116,9 @@ def test_versions_eight_and_nine_have_layout_two(version: str) -> None:
 )
 def test_other_versions_are_refused(changed: dict[str, str]) -> None:
     with pytest.raises(UnsupportedTableVersionError):
-        layout_of(TableConfig({**_PROPERTIES, **changed}))
+        format_of(TableConfig({**_PROPERTIES, **changed}))
 
 
 def test_an_empty_commit_is_corrupt() -> None:
     with pytest.raises(CorruptInstantError, match="empty"):
-        LayoutV1().decode_commit(b"")
+        FormatV6().decode_commit(b"")

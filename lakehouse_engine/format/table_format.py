@@ -1,4 +1,4 @@
-"""What depends on the table version: where instants are, how their files are named, how commits are encoded.
+"""What depends on the table version: where instants are, how their files are named, how commits are encoded, what names of logs say.
 
 Chosen once, when a table is opened; nothing outside this package compares versions.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from lakehouse_engine.errors import UnsupportedTableVersionError
-from lakehouse_engine.format.v6.layout_v1 import LayoutV1
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.new_table import NewTable
+from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.properties import LAYOUT_VERSION, check_readable, timeline_folder
+from lakehouse_engine.format.v8.table_format import FormatV8
+from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableConfig
@@ -19,8 +21,8 @@ from lakehouse_engine.model.table_version import TableVersion
 LAYOUT_VERSION_KEY = "hoodie.timeline.layout.version"
 
 
-class Layout(Protocol):
-    """Timeline layout of a table version. Implementations are stateless and picklable."""
+class TableFormat(Protocol):
+    """The format of a family of table versions, as one frozen, picklable value: members say what is different, in place of conditions."""
 
     @property
     def timeline_folder(self) -> str:
@@ -29,7 +31,36 @@ class Layout(Protocol):
 
     @property
     def orders_by_completion(self) -> bool:
-        """Whether instants take effect in the order in which they were completed, and files of logs are named by their writers."""
+        """Whether instants take effect in the order in which they were completed."""
+        ...
+
+    @property
+    def completes_with_time(self) -> bool:
+        """Whether an instant gets a completion time, which is part of the name of its completed file."""
+        ...
+
+    @property
+    def logs_by_writer(self) -> bool:
+        """Whether a log file is named by the instant of its writer; else by that of its slice."""
+        ...
+
+    @property
+    def logs_partial_rows(self) -> bool:
+        """Whether logs may have rows with some of the columns."""
+        ...
+
+    @property
+    def history(self) -> HistoryForm:
+        """In what form archived instants are stored."""
+        ...
+
+    @property
+    def stores_merge_mode(self) -> bool:
+        """Whether the properties say the merge mode that a payload class stands for."""
+        ...
+
+    def new_table(self, version: TableVersion, table: NewTable) -> dict[str, str]:
+        """The properties of a new table of one of the family's versions. Raises as `merge_properties` where the merge mode is stored."""
         ...
 
     @property
@@ -56,7 +87,7 @@ class Layout(Protocol):
         ...
 
 
-def layout_of(config: TableConfig) -> Layout:
+def format_of(config: TableConfig) -> TableFormat:
     """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known, and as `check_readable` and
     `timeline_folder`.
     """
@@ -70,6 +101,11 @@ def layout_of(config: TableConfig) -> Layout:
             table=config.name,
         )
     if is_six:
-        return LayoutV1()
+        return FormatV6()
     check_readable(config)
-    return LayoutV2(timeline_folder(config))
+    return FormatV8(timeline_folder(config))
+
+
+def format_of_version(version: TableVersion) -> TableFormat:
+    """The format of a new table, whose timeline is where its version has it by default."""
+    return FormatV6() if version is TableVersion.SIX else FormatV8()

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import FileNameError
-from lakehouse_engine.format.v6.layout import Layout
-from lakehouse_engine.format.v8.layout import LayoutV2
+from lakehouse_engine.format.table_format import TableFormat
+from lakehouse_engine.format.v8.table_format import FormatV8
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from tests.unit.format.v8.tables import ACTIVE, TABLES, files_of, listed_sizes, needs_fixtures, state_files
 
 _TIME, _LATER = "20240101000000000", "20240101000001000"
-_LAYOUT: Layout = LayoutV2()
+_LAYOUT: TableFormat = FormatV8()
 
 
 @needs_fixtures
@@ -120,7 +120,7 @@ def test_a_savepoint_is_never_requested() -> None:
 
 
 def test_the_layout_is_pickled_with_its_folder() -> None:
-    layout = LayoutV2(".hoodie/instants")
+    layout = FormatV8(".hoodie/instants")
     assert pickle.loads(pickle.dumps(layout)).timeline_folder == ".hoodie/instants"
     metadata = HoodieCommitMetadata()
     assert layout.decode_commit(layout.encode_commit(metadata)) == metadata

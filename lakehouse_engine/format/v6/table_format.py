@@ -6,9 +6,13 @@ import re
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError
+from lakehouse_engine.format.new_table import NewTable
 from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata, is_sealed_commit
+from lakehouse_engine.format.v6.new_table import new_table_properties
+from lakehouse_engine.model.archived import HistoryForm
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.table_version import TableVersion
 
 _INSTANT_FILE = re.compile(r"([0-9]+)\.([a-z]+(?:\.[a-z]+)?)")
 
@@ -30,11 +34,16 @@ _EXTENSION = {value: key for key, value in _ACTION_AND_STATE.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutV1:
-    """`Layout` of table version 6."""
+class FormatV6:
+    """`TableFormat` of table version 6."""
 
     timeline_folder: str = ".hoodie"
     orders_by_completion: bool = False
+    completes_with_time: bool = False
+    logs_by_writer: bool = False
+    logs_partial_rows: bool = False
+    history: HistoryForm = HistoryForm.ARCHIVE
+    stores_merge_mode: bool = False
     clustering_action: Action = Action.REPLACE_COMMIT
 
     def file_name(self, instant: Instant) -> str:
@@ -49,6 +58,9 @@ class LayoutV1:
         match = _INSTANT_FILE.fullmatch(name)
         known = _ACTION_AND_STATE.get(match[2]) if match else None
         return Instant(match[1], *known) if match and known else None
+
+    def new_table(self, version: TableVersion, table: NewTable) -> dict[str, str]:
+        return new_table_properties(table)
 
     def decode_commit(self, data: bytes) -> HoodieCommitMetadata:
         return decode_commit_metadata(data)
