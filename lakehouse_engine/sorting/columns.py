@@ -69,7 +69,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def ordered(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The column in a type whose Arrow order is the wanted one: a number, a long decimal, or large binary. Nulls stay nulls.
 
-    `check_ordered` has accepted its type. Of a dictionary the result is the rank of each value in this dictionary.
+    `check_ordered` has accepted its type. A dictionary gives the rank of each value among those of the dictionary.
     """
     kind = column.type
     if pat.is_dictionary(kind):
