@@ -27,7 +27,7 @@ of them.
 | Mode | Spark's tasks get | Rows of a file are in the order of |
 |---|---|---|
 | `PARTITION_PATH_REPARTITION_AND_SORT` | whole partitions, one after the other | as they come |
-| `PARTITION_PATH_REPARTITION` | whole partitions; up to 32 files are open at once | as they come |
+| `PARTITION_PATH_REPARTITION` | whole partitions | as they come |
 | `GLOBAL_SORT` | ranges of all rows; the query's last stage runs twice | record key (as text) |
 | `PARTITION_SORT` | what the query gives them: a file in each of many partitions | record key (as text) |
 | `NONE` (Hudi's default) | what the query gives them: a file in each of many partitions | as they come |
@@ -37,6 +37,9 @@ last, and the mode is `GLOBAL_SORT` unless one that sorts is given. Tables witho
 data is written by this process: rows of a partition are together in every mode, and both sorts are the same. Rows of tables with the
 BUCKET index stay in their buckets, and only an overwrite sorts them there. Where `hoodie.combine.before.insert` has to deal many keys
 into shares (`lakehouse.write.broadcast.max.bytes`), a sort is refused.
+
+A task holds 32 files open. In the modes without a sort by partition, rows of more partitions that alternate make it close files early, so
+that there are more of them.
 """
 
 _TUNING = """
