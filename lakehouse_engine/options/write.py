@@ -89,7 +89,7 @@ SORT_COLUMNS = Option(
     "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
     str,
     "",
-    "Columns, with commas between them, that rows of a partition are sorted by in the place of their record key: all of them"
+    "Columns, with commas between them, by which rows of a partition are sorted instead of by record key: all of them"
     " (GLOBAL_SORT), or as hoodie.bulkinsert.sort.mode says.",
 )
 SORT_PARTITIONER = Option(

@@ -20,9 +20,9 @@ _CHUNK_BYTES = 1 << 30
 
 
 def sort_rows(table: pa.Table, columns: Sequence[str], layout: SortLayout) -> pa.Table:
-    """The rows in the order of a layout; equal rows stay as they are. By one column every layout is LINEAR.
+    """The rows in the order of a layout; equal rows keep their order. By one column every layout is LINEAR.
 
-    Takes the memory of the result, of the sort columns, and of 24 bytes a row. Raises `OptionError` as `chosen_columns`.
+    Needs memory for the result, for the sort columns, and 24 bytes a row. Raises `OptionError` as `chosen_columns`.
     """
     return _taken(table, sort_order(table, columns, layout))
 
@@ -37,10 +37,10 @@ def sort_order(table: pa.Table, columns: Sequence[str], layout: SortLayout) -> n
 
 
 def curve_keys(table: pa.Table, columns: Sequence[str], layout: SortLayout, ranges: Ranges) -> pa.Array:
-    """For each row its place in the order of a layout over the ranges of the columns, which the first columns weigh most in.
+    """The place of each row on the curve of a layout through the ranges of the columns. Sorted keys are sorted rows.
 
-    `uint64`, or fixed size binary of 16 bytes or more where the range ids of the columns have more than 64 bits together. Rows of one cell
-    of ranges have one key, LINEAR too. Raises as `Ranges.of_rows`.
+    The type is `uint64`, or fixed size binary where the range ids of all columns have more than 64 bits. Rows whose values are in the
+    same ranges have the same key, for LINEAR too. Raises as `Ranges.of_rows`.
     """
     keys = _places(table, columns, layout, ranges)
     if len(keys) == 1:
@@ -84,7 +84,8 @@ def _taken(table: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
 def _taken_column(column: pa.ChunkedArray, order: npt.NDArray[np.int64]) -> pa.ChunkedArray:
     short = pat.is_string(column.type) or pat.is_binary(column.type)
     if not short or column.nbytes < _CHUNK_BYTES:
-        return pa.chunked_array([column.combine_chunks().take(pa.array(order))], column.type)
+        taken = column.combine_chunks().take(pa.array(order))
+        return taken if isinstance(taken, pa.ChunkedArray) else pa.chunked_array([taken], column.type)
     wide = column.cast(pa.large_string() if pat.is_string(column.type) else pa.large_binary()).combine_chunks()
     lengths = np.asarray(pc.binary_length(wide).fill_null(0))[order]
     cuts = np.flatnonzero(np.diff(np.cumsum(lengths) // _CHUNK_BYTES)) + 1
