@@ -143,7 +143,8 @@ def _to_six(state: TableState) -> Iterator[str]:
             table=config.name,
         )
     clustered = pending_groups(state)
-    held = [piece for piece in state.view.latest_slices() if piece.log_files and (piece.partition_path, piece.file_id) in clustered]
+    newest = state.view.latest_slices() if clustered else ()
+    held = [piece for piece in newest if piece.log_files and (piece.partition_path, piece.file_id) in clustered]
     if held:
         raise VersionChangeError(
             f"the pending clustering {clustered[held[0].partition_path, held[0].file_id]} has file groups with logs in its plan, which"
@@ -175,4 +176,5 @@ def _slices(state: TableState) -> Iterator[FileSlice]:
 
 
 def _is_named_by_writers(piece: FileSlice) -> bool:
+    """Whether version 6 would name some log of the slice otherwise."""
     return any(log.base_instant != piece.base_instant for log in piece.log_files)

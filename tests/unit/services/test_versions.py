@@ -112,6 +112,36 @@ def test_completion_times_of_a_later_version_come_back_after_a_downgrade(tmp_pat
     assert {one.requested_time: one.completed_at for one in table.timeline.completed().writes()} == before
 
 
+@pytest.mark.parametrize("route", ["one batch", "shares"])
+def test_writes_after_a_restore_to_logs_that_version_9_named_come_after_them(tmp_path: Path, route: str) -> None:
+    table = Lakehouse(str(tmp_path)).create_table(
+        "s.t", schema=SCHEMA, record_key=["id"], partition_by=["day"], table_type="mor", properties={"hoodie.write.table.version": "9"}
+    )
+    table.upsert(rows(1, 2, 3))
+    for ts in (2, 3):
+        table.upsert(rows(2, ts=ts))
+    table.delete(rows(3))
+    table.savepoint(name="kept")
+    table.upsert(rows(1, ts=9))
+    table.downgrade(6)
+    table.restore("kept")
+    table = HoodieTable.open(table.path)
+    assert {piece.base_instant for piece in table.state.view.latest_slices()} < set(archived_and_active(table))
+    assert sorted(zip(*(table.to_arrow()[name].to_pylist() for name in ("id", "ts")), strict=True)) == [(1, 1), (2, 3)]
+    assert table.log_compact(options={"hoodie.log.compaction.blocks.threshold": 1}).instant is None
+    options = {"lakehouse.write.broadcast.max.bytes": 0} if route == "shares" else {}
+    table.upsert(rows(2, 4, ts=4), options=options)
+    table.upsert(rows(2, ts=5), options=options)
+    assert sorted(zip(*(table.to_arrow()[name].to_pylist() for name in ("id", "ts")), strict=True)) == [(1, 1), (2, 5), (4, 4)]
+    assert table.verify().ok
+    table.compact()
+    assert sorted(zip(*(table.to_arrow()[name].to_pylist() for name in ("id", "ts")), strict=True)) == [(1, 1), (2, 5), (4, 4)]
+
+
+def archived_and_active(table: HoodieTable) -> list[str]:
+    return [one.requested_time for one in (*table.state.archived_timeline.instants(), *table.timeline)]
+
+
 def test_several_ordering_fields_are_refused_for_version_6_with_nothing_changed(tmp_path: Path) -> None:
     table = Lakehouse(str(tmp_path)).create_table(
         "s.t", schema=SCHEMA, record_key=["id"], ordering_fields=["ts", "v"], properties={"hoodie.write.table.version": "9"}
