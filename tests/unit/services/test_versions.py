@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from lakehouse_engine import HoodieTable, Lakehouse, upgrade_table
 from lakehouse_engine.cli.main import cli
-from lakehouse_engine.errors import OptionError, UnsupportedTableVersionError, VersionChangeError
+from lakehouse_engine.errors import CorruptInstantError, OptionError, UnsupportedTableVersionError, VersionChangeError
 from lakehouse_engine.format.properties import parse_properties, render_properties
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.sql.grammar.statements import Call
@@ -232,6 +232,32 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(VersionChangeError, match="the archive is damaged"):
         HoodieTable.open(table.path).upgrade(9)
     assert files(table) == before
+
+
+def test_a_torn_commit_is_told_before_anything_is_changed(tmp_path: Path) -> None:
+    table = made(tmp_path, "cow")
+    oldest = table.timeline.completed().first()
+    assert oldest is not None
+    table.storage.overwrite(f".hoodie/{oldest.requested_time}.commit", b"{")
+    before = files(table)
+    with pytest.raises(CorruptInstantError):
+        HoodieTable.open(table.path).upgrade(9)
+    assert files(table) == before
+
+
+def test_definitions_of_indexes_say_their_version_in_version_9(tmp_path: Path) -> None:
+    table = made(tmp_path, "cow", properties={"hoodie.write.table.version": "8"})
+    path = ".hoodie/.index_defs/index.json"
+    known = {"indexName": "secondary_index_v", "indexType": "secondary_index", "sourceFields": ["v"]}
+    definitions = {"indexDefinitions": {"one": known, "two": {**known, "version": "V2"}}}
+    table.storage.create(path, json.dumps(definitions).encode())
+    set_properties(table, {"hoodie.table.index.defs.path": path})
+    table = HoodieTable.open(table.path)
+    table.upgrade(9)
+    found = json.loads(table.storage.read(path))["indexDefinitions"]
+    assert {name: one["version"] for name, one in found.items()} == {"one": "V1", "two": "V2"}
+    told = table.downgrade(6, dry_run=True)
+    assert any("version 6 has no definitions of secondary or expression indexes" in note for note in told.notes)
 
 
 # versions that cannot be opened
