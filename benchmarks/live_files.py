@@ -21,7 +21,7 @@ from statistics import median
 import pyarrow as pa
 
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType

@@ -1,4 +1,4 @@
-"""What a process remembers of files that never change under their names, up to a limit."""
+"""Bounded caches of a process, for files that never change under their names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class BoundedCache(Generic[Value]):
-    """Values that weigh at most `limit` together, as `weight` has it (None: each weighs 1); the least recently used drop out. Thread-safe.
+    """Values with a total weight of at most `limit`, measured by `weight` (None: each weighs 1); evicts the least recently used.
+    Thread-safe.
 
-    `size` is what they weigh now.
+    `size` is the current weight.
     """
 
     limit: int
@@ -33,7 +34,7 @@ class BoundedCache(Generic[Value]):
             return found[0]
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Keep a value, unless it alone weighs too much; one that is there already stays."""
+        """Keep a value, unless it exceeds the limit alone; an existing one stays."""
         weight = 1 if self.weight is None else self.weight(value)
         with self._guard:
             if key not in self._kept and weight <= self.limit:
@@ -43,19 +44,19 @@ class BoundedCache(Generic[Value]):
                 self.size -= self._kept.popitem(last=False)[1][1]
 
     def replace(self, key: Hashable, value: Value) -> None:
-        """As `put`, in the place of what is there."""
+        """Like `put`, but replaces an existing value."""
         self.pop(key)
         self.put(key, value)
 
     def pop(self, key: Hashable) -> Value | None:
-        """The value, which is not kept any more."""
+        """Remove and return the value."""
         with self._guard:
             value, weight = self._kept.pop(key, (None, 0))
             self.size -= weight
             return value
 
     def find(self, key: Hashable, make: Callable[[], Value], holds: Callable[[Value], bool] | None = None) -> Value:
-        """The value, made (outside of the lock) where it is not kept, or does not hold any more."""
+        """The value, made (outside of the lock) if it is missing or no longer valid."""
         found = self.get(key)
         if found is not None:
             if holds is None or holds(found):

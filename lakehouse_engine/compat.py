@@ -26,7 +26,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property:  # noqa: N801 - the name that it stands for
-        """`functools.cached_property` as of Python 3.12. Before that one lock is shared by all instances of a class, and threads that list
+        """`functools.cached_property` of Python 3.12. Earlier ones share one lock among all instances of a class, so threads that list
         different tables would wait for each other.
         """
 
@@ -36,6 +36,6 @@ else:
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:
                 return self
-            # An attribute of the instance comes before this: it is asked once.
+            # The instance attribute takes precedence, so this runs once.
             value = instance.__dict__[self.name] = self.function(instance)
             return value

@@ -1,4 +1,4 @@
-"""What the engine asks of a runtime, and the runtime that needs none."""
+"""The interface of a runtime, and the runtime that needs no cluster."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 
 REQUESTS_AT_ONCE = 8
-"""Of one process to an object store."""
+"""Connections of one process to an object store."""
 _TOGETHER = 4
-"""For each task that runs at once, parts of work that is shared out."""
+"""Parts of shared work per task that runs at once."""
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
 class TaskRunner(Protocol):
-    """Maps a module-level function over picklable, frozen task descriptions. One that has `packed` can be made small to be sent away.
+    """Maps a module-level function over picklable, frozen task descriptions. A task with `packed` can be made small for sending.
 
-    Results come back in task order. A task that fails makes `run` raise `TaskError` (or the task's own `LakehouseError`);
-    tasks may run more than once (Spark retries), so a function names its files by attempt or overwrites its own.
+    Results come back in task order. If a task fails, `run` raises `TaskError` (or the task's own `LakehouseError`). Tasks may run more than
+    once (Spark retries), so a function names its files by attempt or overwrites its own.
     """
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once; work is cut into multiples of it."""
+        """Number of tasks that run at once; work is divided into multiples of it."""
         ...
 
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]: ...
@@ -37,22 +37,22 @@ class TaskRunner(Protocol):
 
 @runtime_checkable
 class Packable(Protocol):
-    """A task that is made for this process, where tasks share the rows of a batch."""
+    """A task for this process, in which tasks share the rows of a batch."""
 
     def packed(self) -> Packable:
-        """The same task with no more of shared rows than it needs, to be sent to another process."""
+        """The same task with only the shared rows that it needs, to be sent to another process."""
         ...
 
 
 def packed(task: Any) -> Any:
-    """A task as it is sent to another process."""
+    """A task in the form in which it is sent."""
     return task.packed() if isinstance(task, Packable) else task
 
 
 class LocalRunner:
-    """Runs tasks in threads of this process; Arrow releases the interpreter lock where the time goes.
+    """Runs tasks in threads of this process; Arrow releases the interpreter lock during its work.
 
-    `waiting` threads are for tasks that mostly wait for a store (None: as many as of the others).
+    `waiting` threads are for tasks that mostly wait for a store (None: as many as the others).
     """
 
     def __init__(self, threads: int = 1, *, waiting: int | None = None) -> None:
@@ -75,22 +75,20 @@ class LocalRunner:
 
 
 def local_runner(options: Mapping[str, Any]) -> LocalRunner:
-    """The runner of this process, as wide as the options say or as there are processors."""
+    """Runner of this process, with as many threads as the options say, or as there are processors."""
     asked, processors = TASK_THREADS.read(options), len(os.sched_getaffinity(0))
     return LocalRunner(asked or processors, waiting=asked or max(processors, REQUESTS_AT_ONCE))
 
 
 def shared_out(items: Sequence[Task], runner: TaskRunner) -> list[tuple[Task, ...]]:
-    """Items in their order, in parts of one size for a task each: for what is less work together. A runner gets some for each that it runs
-    at once.
-    """
+    """Items in order, in equal parts for one task each, for items that are cheaper together. Each runner slot gets several parts."""
     size = max(1, -(-len(items) // (_TOGETHER * runner.parallelism)))
     return [tuple(items[first : first + size]) for first in range(0, len(items), size)]
 
 
 def weighed_out(items: Sequence[Task], weights: Sequence[int], runner: TaskRunner) -> list[tuple[Task, ...]]:
-    """Items in parts of about one weight for a task each, for what has a price a part: in this process as many as run at once, so that each
-    begins with the heaviest and none waits long for another. Other runners get parts as of `shared_out`.
+    """Items in parts of about equal weight, for work with a fixed cost per part: in this process as many as run at once, heaviest first, so
+    that none waits long. Other runners get parts like `shared_out`.
     """
     if not isinstance(runner, LocalRunner):
         return shared_out(items, runner)
@@ -104,7 +102,7 @@ def weighed_out(items: Sequence[Task], weights: Sequence[int], runner: TaskRunne
 
 
 def looking_runner(runner: TaskRunner, storage: Storage) -> TaskRunner:
-    """For tasks that look into files: more of them at once in this process, where the files are in an object store."""
+    """Runner for tasks that inspect files: more of them at once in this process, if the files are in an object store."""
     if isinstance(runner, LocalRunner) and in_object_store(storage):
         return LocalRunner(max(runner.waiting, runner.parallelism))
     return runner

@@ -70,7 +70,7 @@ def _rebuild(cls: type[LakehouseError], message: str, context: dict[str, str]) -
 
 
 class OptionError(LakehouseError, ValueError):
-    """An option has a value that does not parse or contradicts another one."""
+    """An option's value does not parse, or contradicts another option."""
 
 
 class UnknownOptionError(OptionError):
@@ -90,11 +90,11 @@ class TableNotFoundError(TableError):
 
 
 class TableExistsError(TableError):
-    """A table is there already."""
+    """The table already exists."""
 
 
 class UnsupportedTableVersionError(TableError):
-    """The table version or timeline layout is one that the engine cannot read or write."""
+    """The engine cannot read or write the table's version or timeline layout."""
 
 
 class UnsupportedTableError(TableError):
@@ -102,7 +102,7 @@ class UnsupportedTableError(TableError):
 
 
 class ContradictoryPropertiesError(UnsupportedTableError):
-    """Properties of the table contradict each other, or what is stored in it: another program or a hand has changed them."""
+    """The table's properties contradict each other, or the stored data: another program or a person has changed them."""
 
 
 class VersionChangeError(TableError):
@@ -118,7 +118,7 @@ class FormatError(LakehouseError):
 
 
 class FileNameError(FormatError):
-    """A name that is not in the grammar of base files, log files, markers or instants."""
+    """A name outside the grammar of base files, log files, markers or instants."""
 
 
 class PropertiesError(FormatError):
@@ -134,11 +134,11 @@ class CorruptInstantError(MetadataError):
 
 
 class CorruptLogError(FormatError):
-    """A log file is damaged where a committed write put rows. Damage that takes nothing committed is passed over."""
+    """A log file is damaged where a committed write put rows. Other damage is skipped."""
 
 
 class CorruptFileError(FormatError):
-    """A base file is not what was written: a checksum of its pages, their headers or its footer fails, or it does not parse."""
+    """A base file differs from what was written: a checksum of its pages, headers or footer fails, or it does not parse."""
 
 
 class StorageError(LakehouseError):
@@ -146,7 +146,7 @@ class StorageError(LakehouseError):
 
 
 class StoredFileNotFoundError(StorageError):
-    """A file that was asked for is not there."""
+    """A requested file does not exist."""
 
 
 class StoredFileExistsError(StorageError):
@@ -154,11 +154,11 @@ class StoredFileExistsError(StorageError):
 
 
 class UnansweredError(StorageError):
-    """An object store did not answer a change: it is not made, and may be made yet, or again, when nobody waits for it."""
+    """An object store did not answer a change: it is not made yet, and may still be, even after later requests."""
 
 
 class UnusablePlaceError(StorageError):
-    """A warehouse's place cannot be made, or nothing can be written there."""
+    """A warehouse cannot be made at its place, or nothing can be written there."""
 
 
 class UnsafePathError(StorageError):
@@ -166,11 +166,11 @@ class UnsafePathError(StorageError):
 
 
 class ReadOnlyError(StorageError):
-    """A warehouse that is attached to another one, and so read only, was about to be changed."""
+    """A change to an attached, and so read-only, warehouse."""
 
 
 class MissingFileError(StorageError):
-    """A data file of a live file slice is not there; never answered with partial rows."""
+    """A data file of a live file slice is missing; never answered with partial rows."""
 
 
 class TimelineError(LakehouseError):
@@ -178,7 +178,7 @@ class TimelineError(LakehouseError):
 
 
 class IllegalTransitionError(TimelineError):
-    """An instant would move otherwise than requested -> inflight -> completed."""
+    """An instant would not move requested -> inflight -> completed."""
 
 
 class InstantNotFoundError(TimelineError):
@@ -186,15 +186,15 @@ class InstantNotFoundError(TimelineError):
 
 
 class InstantCleanedError(TimelineError):
-    """The instant's files were cleaned or its metadata archived; names the earliest that can still be read."""
+    """The instant's files were cleaned or its metadata archived; names the earliest readable one."""
 
 
 class TimelineRestoredError(TimelineError):
-    """An incremental reader's checkpoint lies in time that a restore took back; it has to read anew, or go back to the restored instant."""
+    """An incremental reader's checkpoint is in time that a restore took back; read everything again, or go back to the restored instant."""
 
 
 class UnsettledInstantError(TimelineError):
-    """A write of Hudi is under way that began before the moment asked for: what the table was then may change yet."""
+    """A write of Hudi's that began before the requested moment is still running: the state at that moment may change yet."""
 
 
 class WriteError(LakehouseError):
@@ -206,15 +206,15 @@ class RecordKeyError(WriteError):
 
 
 class DuplicateKeyError(WriteError):
-    """A batch has one key twice and the caller asked for that to be an error."""
+    """A batch has one key twice, and the caller asked for that to be an error."""
 
 
 class RepeatedKeyError(DuplicateKeyError):
-    """A key is stored more than once, and the write, which goes by keys, means single rows of it. Nothing was written."""
+    """A key is stored more than once, and a write by key is meant for single rows of it. Nothing was written."""
 
 
 class ConstraintError(WriteError):
-    """A row breaks NOT NULL, VARCHAR(n) or GENERATED ALWAYS AS of a column, or cannot be shown to keep it."""
+    """A row violates NOT NULL, VARCHAR(n) or GENERATED ALWAYS AS of a column, or cannot be checked."""
 
 
 class PartitionValueError(WriteError):
@@ -234,13 +234,13 @@ class UnsupportedTypeError(SchemaIncompatibleError):
 
 
 class CommitConflictError(WriteError):
-    """Another writer changed the same file groups. Nothing was committed; the write can be tried again."""
+    """Another writer changed the same file groups. Nothing was committed; retry the write."""
 
 
 class ChangedSinceReadError(CommitConflictError):
-    """What a write was computed from has changed since; nothing was written. Read it again, and repeat the write.
+    """What a write was computed from has changed; nothing was written. Read again and repeat the write.
 
-    `table_lock` makes the lock of the table, so that nobody comes in between once more.
+    `table_lock` makes the table's lock, so that the repetition is not interrupted again.
     """
 
     table_lock: Callable[[], AbstractContextManager[object]] | None = None
@@ -251,7 +251,7 @@ class CommitOutcomeUnknownError(WriteError):
 
 
 class CommitRuledOutError(WriteError):
-    """The store did not answer the commit. An empty one is in its place, so that it cannot come late; safe to retry."""
+    """The store did not answer the commit. An empty one took its name, so that it cannot come late; safe to retry."""
 
 
 class ProtectedFileError(WriteError):
@@ -259,7 +259,7 @@ class ProtectedFileError(WriteError):
 
 
 class UnseenFileError(WriteError):
-    """A file that a task says it wrote is not there for the process that commits, or has another size. Nothing was committed."""
+    """A file that a task reports is missing for the committing process, or has another size. Nothing was committed."""
 
 
 class LateAttemptError(WriteError):
@@ -275,7 +275,7 @@ class LockTimeoutError(LockError):
 
 
 class LockLostError(LockError):
-    """The lock was lost while an instant was being published: it was taken from the timeline again, and nobody was told of it."""
+    """The lock was lost while an instant was being published. The instant was removed from the timeline again."""
 
 
 class SavepointError(LakehouseError):
@@ -287,19 +287,25 @@ class RollbackError(LakehouseError):
 
 
 class RollbackUnfinishedError(RollbackError):
-    """A rollback has begun and could not go on. Whoever changes the table next finishes it, and so does `repair`."""
+    """A rollback has begun and could not continue. The next change of the table finishes it, and so does `repair`."""
 
 
 class RestoreError(RollbackError):
-    """A restore was refused, and nothing has changed."""
+    """A restore was refused; nothing has changed."""
 
 
 class RestoreUnfinishedError(RestoreError):
-    """A restore has begun and could not go on: the table shows as of `target` already; whoever changes it next finishes the restore."""
+    """A restore has begun and could not continue: the table already reads as of `target`; the next change of the table finishes the
+    restore.
+    """
 
 
 class CompactionError(LakehouseError):
     """A compaction cannot be scheduled or run."""
+
+
+class ClusteringError(LakehouseError):
+    """A clustering cannot be scheduled or run."""
 
 
 class UnsupportedSessionError(LakehouseError):
@@ -315,11 +321,11 @@ class UnsupportedSqlError(SqlError):
 
 
 class RelationNotFoundError(SqlError):
-    """A relation that is neither an engine table, nor a stored view."""
+    """A relation that is neither an engine table nor a stored view."""
 
 
 class UnreadableFilesError(SqlError):
-    """Files that a statement reads are not there, or Spark cannot read them."""
+    """Files that a statement reads do not exist, or Spark cannot read them."""
 
 
 class TaskError(LakehouseError):
@@ -327,7 +333,7 @@ class TaskError(LakehouseError):
 
 
 class ExecutorStorageError(TaskError):
-    """Executors look at another directory than the driver, or cannot create files there. Nothing was written."""
+    """Executors see another directory than the driver, or cannot create files there. Nothing was written."""
 
 
 class ExecutorVersionError(TaskError):

@@ -48,17 +48,16 @@ if TYPE_CHECKING:
 
 @checked
 class Lakehouse:
-    """Tables live at `<warehouse>/<schema>/<table>`, views as stored definitions beside them; nothing has to run.
+    """Tables are at `<warehouse>/<schema>/<table>`, views are stored definitions beside them; no service is needed.
 
-    Without `spark` data work runs in process on Arrow, and `sql` is not available. `options` are `hoodie.*` defaults of every table. With
-    `allow_files=False` `sql` refuses statements on files (``csv.`/a/path` ``, `insert overwrite directory`, `add jar`, ...), and the
+    Without `spark`, data work runs in this process on Arrow, and `sql` is not available. `options` are `hoodie.*` defaults of every table.
+    With `allow_files=False`, `sql` refuses statements on files (``csv.`/a/path` ``, `insert overwrite directory`, `add jar`, ...), and the
     session's `spark.sql.runSQLOnFiles` is turned off. A `warehouse` in an object store (`s3://bucket/path`) takes `storage_options`
     (docs/object-stores.md).
 
-    `catalogs` attaches other warehouses by name, to be read only: `{"prod": "s3://bucket/path"}`, or with `storage_options`
-    `{"prod": {"warehouse": "s3://...", "storage_options": {...}}}`. Then `prod.schema.table` is read there, by `sql`, `table`, `view`,
-    `exists`, and as the source of `clone`; what would change something there raises `ReadOnlyError`. `catalog`: a name by which this
-    warehouse is known itself.
+    `catalogs` attaches other warehouses by name, read-only: `{"prod": "s3://bucket/path"}`, or with `storage_options` `{"prod":
+    {"warehouse": "s3://...", "storage_options": {...}}}`. Then `prod.schema.table` is read there, by `sql`, `table`, `view`, `exists`, and
+    as the source of `clone`; changes there raise `ReadOnlyError`. `catalog` is the name of this warehouse itself.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Lakehouse:
         self._pins = None if spark is None else self._pins_of(spark)
 
     def _attach(self, name: str, place: Storage, spark: SparkSession | None) -> Lakehouse:
-        """Spark is told how to read the warehouse's own bucket only: the engine reads others for it."""
+        """Tell Spark how to read the warehouse's own bucket; the engine reads other buckets for it."""
         reading = {} if place.local_path() is not None else {READ_FILES.key: "ENGINE"}
         found = Lakehouse(place.root, options={**self._options, **reading}, allow_files=self._allow_files, catalog=name)
         found._use(ReadOnlyStorage(place, name), spark)
@@ -103,7 +102,7 @@ class Lakehouse:
 
     @property
     def catalogs(self) -> Mapping[str, Lakehouse]:
-        """The attached warehouses by name, which are read only."""
+        """Attached warehouses by name, read-only."""
         return MappingProxyType(self._attached)
 
     def _named(self, name: str) -> RelationName:
@@ -114,7 +113,7 @@ class Lakehouse:
         return found
 
     def _at(self, name: str) -> tuple[Lakehouse, RelationName]:
-        """Where a name is looked for, and what it is called there."""
+        """Warehouse in which a name is looked up, and the name there."""
         parts = split_name(name)
         if len(parts) == 3 and parts[0].lower() == self._called:
             return self, RelationName.of(parts[1:])
@@ -138,8 +137,8 @@ class Lakehouse:
         self._catalog.create_schema(name, if_not_exists=if_not_exists)
 
     def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> bool:
-        """Delete a schema, with all that it holds where `cascade`. Waits for the locks of its tables, as `drop_table`; what others make in
-        it meanwhile goes too. Raises as `Catalog.drop_schema`.
+        """Delete a schema and, with `cascade`, everything in it. Waits for the locks of its tables, like `drop_table`; relations that
+        others make meanwhile go too. Raises as `Catalog.drop_schema`.
         """
         timeout = LOCK_TIMEOUT_MS.read(self._options)
         return self._catalog.drop_schema(name, cascade=cascade, if_exists=if_exists, lock_timeout_ms=timeout)
@@ -158,9 +157,9 @@ class Lakehouse:
         hive_style: bool = True,
         properties: Mapping[str, str] | None = None,
     ) -> HoodieTable:
-        """Make an empty table `schema.table`. Without `record_key` rows get generated keys, and can be appended and overwritten only.
+        """Make an empty table `schema.table`. Without `record_key`, keys are generated, and rows can only be appended and overwritten.
 
-        Raises `TableExistsError`, also where something else is in its place, and typed errors for what could not be written to later.
+        Raises `TableExistsError`, also if something else is in its place, and typed errors for what could not be written later.
         """
         parsed = self._named(name)
         columns = schema if isinstance(schema, pa.Schema) else by_spark.schema.to_arrow_schema(schema)
@@ -182,7 +181,7 @@ class Lakehouse:
         return there._open(there._catalog.table(found))
 
     def exists(self, name: str) -> bool:
-        """Whether there is a table or a view of that name."""
+        """True if a table or view has that name."""
         there, found = self._at(name)
         return there._catalog.find(found) is not None
 
@@ -190,7 +189,7 @@ class Lakehouse:
         return [str(name) for name in self._catalog.tables(schema)]
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> bool:
-        """Delete the table with all its files. Waits for the table's lock; raises `LockTimeoutError` naming who is at work on it."""
+        """Delete the table with all its files. Waits for the table's lock; raises `LockTimeoutError` naming the process at work on it."""
         timeout = LOCK_TIMEOUT_MS.read(self._options)
         return self._catalog.drop_table(self._named(name), if_exists=if_exists, lock_timeout_ms=timeout)
 
@@ -209,12 +208,12 @@ class Lakehouse:
         or_replace: bool = False,
         if_not_exists: bool = False,
     ) -> WriteResult | None:
-        """Make the table `target` of the files of the table `source`, as it is or as of an instant, a timestamp, the name of a savepoint,
-        or `-N` for the Nth commit before the newest. Whatever happens to one from then on changes nothing of the other.
+        """Make the table `target` from the table `source`, in its current state or as of an instant, timestamp, savepoint name, or `-N` for
+        the Nth commit before the newest. Later changes to one do not affect the other.
 
-        `files`: "link" gives base files a second name, "copy" copies them, "auto" links where that can be. Slices with logs are merged.
-        One commit of the new table says where from; rows keep their commit times. None where `target` is there and `if_not_exists`.
-        Raises, with nothing changed, `TableExistsError`, `TableNotFoundError`, and as `to_arrow` of the source.
+        `files`: "link" hard-links base files, "copy" copies them, "auto" links where possible. Slices with logs are merged. One commit of
+        the new table names its origin; rows keep their commit times. None if `target` exists and `if_not_exists`. Raises, with nothing
+        changed, `TableExistsError`, `TableNotFoundError`, and as `to_arrow` of the source.
         """
         there, found = self._at(source)
         name = there._catalog.table(found)
@@ -231,7 +230,7 @@ class Lakehouse:
         trust_files: bool = False,
         accept_lost_archive: bool = False,
     ) -> RepairReport:
-        """As `HoodieTable.repair`, also where the table cannot be opened because its `hoodie.properties` are damaged or gone."""
+        """Like `HoodieTable.repair`, also if the table cannot be opened because its `hoodie.properties` are damaged or gone."""
         parsed = self._named(name)
         found = self._catalog.find(parsed)
         storage = self._below(found[0] if found is not None else parsed)
@@ -246,8 +245,8 @@ class Lakehouse:
         )
 
     def abort_uploads(self, *, older_than_hours: int = A_DAY, dry_run: bool = False) -> list[Upload]:
-        """Remove what killed writers had sent of files below a warehouse in S3, which no listing shows: uploads that were begun longer ago
-        than that, by the store's clock. A dry run finds them only.
+        """Remove incomplete uploads that killed writers left below a warehouse in S3 and no listing shows: those begun longer ago than
+        that, by the store's clock. A dry run only finds them.
 
         Raises `UnavailableError` for other stores and without botocore, `OptionError` for a directory.
         """
@@ -264,7 +263,7 @@ class Lakehouse:
         return there._catalog.view(found)
 
     def create_view(self, name: str, sql: str, *, or_replace: bool = True) -> None:
-        """Store a view. Its text is not analysed here; `sql("create view ...")` does that."""
+        """Store a view without analysing its text; `sql("create view ...")` analyses it."""
         self._catalog.create_view(self._named(name), sql, or_replace=or_replace)
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> bool:
@@ -277,9 +276,9 @@ class Lakehouse:
         return [str(name) for name in Functions(self._catalog).names(schema)]
 
     def create_function(self, name: str, function: StoredFunction) -> None:
-        """Store a function, which SQL calls as `schema.name(...)`, in place of one of that name.
+        """Store a function, which SQL calls as `schema.name(...)`, replacing one of the same name.
 
-        Where there is a session it is made in it first: raises what `SessionFunctions.make` does, with nothing stored.
+        With a session it is first made there: raises what `SessionFunctions.make` does, with nothing stored.
         """
         parsed = self._named(name)
         if self._pins is not None:
@@ -287,7 +286,7 @@ class Lakehouse:
         Functions(self._catalog).put(parsed, function)
 
     def drop_function(self, name: str, *, if_exists: bool = False) -> bool:
-        """Raises `RelationNotFoundError` where there is none, unless `if_exists`."""
+        """Raises `RelationNotFoundError` if there is none, unless `if_exists`."""
         return Functions(self._catalog).drop(self._named(name), if_exists=if_exists)
 
     # SQL
@@ -295,19 +294,19 @@ class Lakehouse:
     def sql(self, text: str, args: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
         """Run one statement of Spark SQL in which `schema.table` names tables and views of the warehouse.
 
-        Every table that it reads is pinned to the newest commit of this moment. `args` fill `?` (a sequence) or `:name` (a mapping)
-        markers. Answers with a DataFrame, a `WriteResult` for a write, or None. Raises `SqlError`s before anything is run.
+        Every table that it reads is pinned to its newest commit now. `args` fill `?` (a sequence) or `:name` (a mapping) markers. Returns a
+        DataFrame, a `WriteResult` for a write, or None. Raises `SqlError`s before anything runs.
         """
         run = self._execution(args)
         return statements.dispatch.execute(run, text)
 
     def reading(self) -> Reading:
-        """For statements that belong together: each table that they read is pinned once for all of them."""
+        """A group of statements: each table that they read is pinned once for all of them."""
         run = self._execution(None)
         return statements.reading.Reading(run)
 
     def drop_pins(self) -> None:
-        """Drop the temporary views that statements were bound to, for whoever goes on using the session. DataFrames stay as they are."""
+        """Drop the temporary views of bound statements, if the session is used further. DataFrames keep working."""
         if self._pins is not None:
             self._pins.drop_all()
 
@@ -317,16 +316,16 @@ class Lakehouse:
         return self._through(self._storage, spark)
 
     def with_tables_in(self, folder: str, names: Container[str]) -> Lakehouse:
-        """The same warehouse, but that the tables `names` (`schema.table` in lower case) are those below `folder`, a hidden directory.
+        """The same warehouse, with the tables `names` (`schema.table` in lower case) read from `folder`, a hidden directory.
 
-        What is made, replaced, dropped or commented on under these names is so there. `names` may grow meanwhile.
+        Changes under these names happen there. `names` may grow meanwhile.
         """
         return self._through(OverlaidStorage(self._storage, check_hidden(folder), names), self._spark)
 
     def copy_table(self, name: str, folder: str) -> ExpectedState:
-        """Put the table as it is now below `folder` of the warehouse too, with its history; the state that it is a copy of.
+        """Copy the table's current state with its history below `folder` of the warehouse; returns the state that was copied.
 
-        Files have second names there, as nobody changes them: neither table sees what becomes of the other. Waits for the table's lock.
+        Files are hard-linked, since nothing changes them: neither table sees changes to the other. Waits for the table's lock.
         """
         folder = check_hidden(folder)
         stored = self._catalog.table(self._named(name))
@@ -360,7 +359,7 @@ class Lakehouse:
         return self._open(stored)
 
     def _make_in(self, place: Storage, spec: TableSpec) -> HoodieTable:
-        """A table that is about to be: whoever makes it gives it its name."""
+        """A table before it has its name."""
         create_table(place, spec, self._options)
         return HoodieTable(place, spark=self._spark, options=self._options)
 
@@ -371,7 +370,7 @@ class Lakehouse:
         return storage_below(self._storage, name.path)
 
     def _state(self, name: RelationName) -> TableState:
-        """The table now. What is known of commits and partitions is kept, so that a statement only reads the timeline's news."""
+        """The table's current state. Known commits and partitions are kept, so that a statement reads only what is new."""
         known = self._states.get(name)
         state = known.advance() if known is not None else TableState.load(self._below(name))
         self._states[name] = state

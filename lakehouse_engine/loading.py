@@ -1,4 +1,4 @@
-"""Modules that are loaded when something of them is first used."""
+"""Imports modules on first use."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _IMPORTING = threading.RLock()
 def load_module(name: str) -> ModuleType:
     """Import a module, one thread at a time.
 
-    PySpark's modules import each other in circles. When two threads enter such a circle at two places, Python shows one of them the modules
-    of the other half-made, rather than let both wait for ever. A thread that imports PySpark beside others loads `PYSPARK` by this first.
+    PySpark's modules import each other in cycles. If two threads enter a cycle at different places, Python shows one of them
+    half-initialised modules to avoid a deadlock. A thread that imports PySpark beside others first loads `PYSPARK` with this.
     """
     found = sys.modules.get(name)
     if found is not None and not getattr(found.__spec__, "_initializing", False):
@@ -27,9 +27,9 @@ def load_module(name: str) -> ModuleType:
 
 
 def modules_of(package: str) -> Callable[[str], ModuleType]:
-    """The `__getattr__` of a package whose modules are loaded when they are first used (PEP 562). Safe to use from many threads.
+    """`__getattr__` for a package whose modules are imported on first use (PEP 562). Thread-safe.
 
-    The package imports its modules under `TYPE_CHECKING` too, so that type checkers and the test of the layers see what is used.
+    The package imports its modules under `TYPE_CHECKING` too, so that type checkers and the layer test see them.
     """
 
     def load(name: str) -> ModuleType:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 from lakehouse_engine.commit.beside.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
-from lakehouse_engine.errors import OptionError, SavepointError, UnavailableError
+from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.services import (
     ArchiveResult,
     CleanResult,
+    ClusteringResult,
     CompactionResult,
     RestoreResult,
     RollbackResult,
@@ -32,10 +33,10 @@ from lakehouse_engine.options import (
 )
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
-from lakehouse_engine.options.unavailable import CLUSTERING
 from lakehouse_engine.repair import RepairReport, repair
 from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
+from lakehouse_engine.services.cluster.request import ClusteringRequest
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.services.compact.plan import check_has_logs
 from lakehouse_engine.services.versions import Compacting, bring_to_six, change_version, is_brought_to_six
@@ -205,9 +206,31 @@ class TableServices:
         """As `compact`, but merges the log blocks of each slice into one, and leaves its base file."""
         return self._compact(op, instant, dry_run, options, logs=True)
 
-    def cluster(self, op: Any = None, *, order_by: Any = None, layout: Any = None, **others: Any) -> NoReturn:
-        """Raises `UnavailableError`: this version has no clustering."""
-        raise UnavailableError(CLUSTERING, table=self._state.config.name)
+    def cluster(
+        self,
+        op: str = "schedule_and_run",
+        *,
+        order_by: Sequence[str] | None = None,
+        layout: str | None = None,
+        partitions: Sequence[str | Mapping[str, Any]] | None = None,
+        instant: str | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> ClusteringResult:
+        """Write rows of many files again together, in files of a good size, sorted by `order_by`.
+
+        `op` as of `compact`. `layout` is `linear`, `z_order` or `hilbert`; `partitions` are paths, or mappings of column to value.
+        Both and `order_by` count over the options `hoodie.clustering.plan.strategy.*` and `hoodie.layout.optimize.strategy`. Files in that
+        order already are left alone. Raises `OptionError` for columns that have no order, another `op`, and arguments that do not go
+        with it; `ClusteringError` for partitions that are not there.
+        """
+        asked = ClusteringRequest(op, order_by, layout, partitions, instant)
+        given = asked.options(dict(options or {}))
+        effective = self._effective_now(given)
+        asked.check(self._state)
+        timeout = self._lock(given, dry_run=dry_run)
+        runner = local_runner(effective) if dry_run or op == "schedule" else self._runner(given)
+        return asked.carry_out(self._state, effective, runner, lock_timeout_ms=timeout, dry_run=dry_run)
 
     def upgrade(
         self, to: int = 9, *, dry_run: bool = False, options: Mapping[str, Any] | None = None

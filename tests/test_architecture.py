@@ -23,11 +23,13 @@ LAYERS = (
     ("errors", "compat", "cache", "loading"),
     ("options",),
     ("model",),
-    ("format", "storage", "record"),
+    ("format", "storage", "record", "sorting"),
     ("engine",),
     ("timeline",),
+    ("manifest",),
     ("view",),
     ("files",),
+    ("metadata_table",),
     ("read",),
     ("index",),
     ("commit",),
@@ -60,7 +62,7 @@ ROOMS = {
         ("routes",),
         ("operation", "create", "alter", "partitions"),
     ),
-    "services": (("executor",), ("compact", "clean"), ("archive", "clone"), ("inline", "versions")),
+    "services": (("executor",), ("compact", "clean"), ("archive", "clone", "cluster"), ("inline", "versions")),
 }
 """Bottom first: what a write goes through, from its end; services above what runs them."""
 MAY_IMPORT_PYSPARK = {"spark", "table", "statements", "lakehouse", "api"}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.documents import ROOT, blocks
 
-PAGES = (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "materializations").glob("*.md"))
+PAGES = (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*/*.md"))
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in PAGES)
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.format.parquet_seal import PAGES_KEY
 from lakehouse_engine.format.seal import SEAL_KEY
-from lakehouse_engine.format.timeline.metadata_json import decode_commit_metadata, render_commit_metadata
+from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, render_commit_metadata
 from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
 from lakehouse_engine.verify import verify
 

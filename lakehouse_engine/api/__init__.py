@@ -1,8 +1,7 @@
-"""What the dbt adapter and the command line may use of the engine.
+"""The part of the engine that the dbt adapter and the command line may use.
 
-`from lakehouse_engine import api` loads none of it: `api.tables` is imported when it is first used. `errors`, `names` and `options` load
-neither Arrow nor Spark, and may be imported as modules; dbt would wait for the others before it can say what to start. PySpark comes with
-`frames` and `statements` only.
+`from lakehouse_engine import api` loads nothing: `api.tables` is imported on first use. `errors`, `names` and `options` load neither Arrow
+nor Spark and may be imported as modules; importing the others would delay dbt's start. Only `frames` and `statements` load PySpark.
 """
 
 from __future__ import annotations

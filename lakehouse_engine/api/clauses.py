@@ -11,7 +11,7 @@ __all__ = ["assignments_of"]
 
 
 def assignments_of(action: str, target: str) -> tuple[tuple[str, str], ...]:
-    """The columns that `update set ...` sets, and what to, as MERGE has it for a target called `target`; its name before them is left out.
+    """Columns and values of `update set ...`, parsed like in MERGE for a target called `target`, whose name is removed.
 
     Raises `SqlError` for any other text.
     """

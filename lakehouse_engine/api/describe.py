@@ -1,4 +1,4 @@
-"""What a table is, in plain values."""
+"""Descriptions of a table in plain values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.timeline.restores import pending_restore
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.protected import savepoint_metadata
-from lakehouse_engine.view.restores import pending_restore
 from lakehouse_engine.view.table_state import TableState
 
 _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
@@ -59,7 +59,7 @@ def _unfinished_restore(state: TableState) -> str | None:
 
 
 def describe_columns(state: TableState, as_of: str | None = None) -> list[dict[str, Any]]:
-    """One entry a column. `role` is what the table uses it for."""
+    """One entry per column. `role` is the table's use of it."""
     return at_one_moment(state, lambda now: _describe_columns(now, as_of))
 
 

@@ -1,7 +1,8 @@
-"""The engine's errors, and the one that an error of Spark's tells of."""
+"""The engine's errors, including those that Spark wraps."""
 
 from lakehouse_engine.errors import (
     ChangedSinceReadError,
+    ClusteringError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     CompactionError,
@@ -24,6 +25,7 @@ from lakehouse_engine.spark.tasks.task_errors import engine_error
 
 __all__ = [
     "ChangedSinceReadError",
+    "ClusteringError",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CompactionError",

@@ -1,4 +1,4 @@
-"""Spark DataFrames: their types as tables have them, and their rows, kept and handed over."""
+"""Spark DataFrames: their types in tables, and their rows, stored and handed over."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def fetched(frame: DataFrame) -> pa.Table:
 
 
 def stored_name(kind: DataType) -> str:
-    """The name of the type that a table has for a column of this type: TINYINT and SMALLINT are stored as INT, texts without their
-    collation. Its own name where no table can hold it.
+    """A table's type name for a column of this type: TINYINT and SMALLINT are stored as INT, texts without collation. The original name if
+    no table can hold it.
     """
     try:
         return to_spark_type(to_arrow_type(kind, "")).simpleString()
@@ -39,12 +39,12 @@ def stored_name(kind: DataType) -> str:
 
 
 def computed_once(rows: DataFrame, given: Mapping[str, Any]) -> AbstractContextManager[DataFrame]:
-    """A frame that computes the rows of another one once, for as long as this lasts. `given` are options of writes."""
+    """A frame that computes the rows of another one once, for the duration of the context. `given` are options of writes."""
     return once(rows, WriteOptions.read(given).driver_bytes)
 
 
 def keep_rows(rows: DataFrame, storage: Storage, folder: str) -> Callable[[SparkSession], DataFrame]:
-    """Keep the rows in a folder of a storage; how another session comes by them."""
+    """Store the rows in a folder of a storage, so that another session can read them."""
     if storage.local_path() is None:
         return stash(rows, storage, folder)
     kept, schema = storage.uri(folder), rows.schema

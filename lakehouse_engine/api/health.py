@@ -1,4 +1,4 @@
-"""What a table amounts to, whether it is whole, and what was found wrong with it."""
+"""Size and health of a table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.repair import UNSOLVED
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.verify import verify
+from lakehouse_engine.verify.metadata_table import MetadataReport, check_metadata_table
 
-__all__ = ["Statistics", "findings", "is_unsolved", "last_write", "statistics"]
+__all__ = ["MetadataReport", "Statistics", "check_metadata", "findings", "is_unsolved", "last_write", "statistics"]
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Figures of the newest slices. `rows` are counted from file footers; None where there are logs, which only a reading merges."""
+    """Figures of the newest slices. `rows` come from file footers; None if there are logs, which only a read merges."""
 
     rows: int | None
     bytes: int
@@ -42,7 +43,7 @@ def statistics(table: TableServices) -> Statistics:
 
 
 def last_write(table: TableServices) -> datetime | None:
-    """When the newest completed write happened, in UTC; None for a table without one."""
+    """Time of the newest completed write, in UTC; None without one."""
     newest = table.timeline.completed().writes().last()
     return _moment(newest.requested_time, table.config.timeline_timezone) if newest else None
 
@@ -54,7 +55,7 @@ def _moment(instant_time: str, zone: str) -> datetime:
 
 
 def findings(table: TableServices, *, quick: bool = False) -> tuple[str | None, list[str]]:
-    """The newest completed write, and what is wrong with the table, with the ways out last: nothing, if it is whole.
+    """Newest completed write, and findings about the table with remedies last; no findings if it is whole.
 
     `quick` reads no data file.
     """
@@ -63,6 +64,14 @@ def findings(table: TableServices, *, quick: bool = False) -> tuple[str | None, 
     return report.instant, wrong + ([f"way out: {report.way_out}"] if wrong and report.way_out else [])
 
 
+def check_metadata(table: TableServices, *, quick: bool = False) -> MetadataReport:
+    """Compare the table's metadata table with its files, footers and, unless `quick`, rows.
+
+    Raises `UnavailableError` where it has none, `TableNotFoundError` where it is named and gone.
+    """
+    return check_metadata_table(table.state, quick=quick)
+
+
 def is_unsolved(disorder: str) -> bool:
-    """Whether a repair may leave it, for a person to act on."""
+    """True if a repair may leave it for a person to act on."""
     return disorder in map(str, UNSOLVED)

@@ -1,4 +1,4 @@
-"""How heavy modules are imported beside other threads."""
+"""Imports heavy modules beside other threads."""
 
 from lakehouse_engine.loading import PYSPARK, load_module
 

@@ -1,4 +1,4 @@
-"""Names of relations and catalogs, and of the columns that the engine adds."""
+"""Names of relations and catalogs, and of columns that the engine adds."""
 
 from lakehouse_engine.catalog.names import RelationName, check_catalog_name, split_name
 from lakehouse_engine.model.keys import DELETED_AT, META_COLUMNS

@@ -1,4 +1,4 @@
-"""`hoodie.*` options, and those of readers of files."""
+"""`hoodie.*` options, and options of file readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FilesRead", "checked_options", "conflict_retries", "files_read", "lo
 
 
 def option_findings(hoodie: Mapping[str, Any]) -> list[str]:
-    """What is wrong with `hoodie.*` options: each key and value by itself, and all together where each is right."""
+    """What is wrong with `hoodie.*` options: each key and value alone, then all together if each is valid."""
     found = [text for key, value in hoodie.items() if (text := _refusal(check_known, {key: value}))]
     if found:
         return found
@@ -36,10 +36,10 @@ def _refusal(check: Callable[[Mapping[str, Any]], object], given: Mapping[str, A
 
 
 def conflict_retries(given: Mapping[str, Any]) -> int:
-    """How often what reads and writes one table is run again because others changed what it read."""
+    """How often a write is repeated because others changed what it had read."""
     return CONFLICT_RETRIES.read(given)
 
 
 def lock_timeout(given: Mapping[str, Any]) -> int:
-    """How long a table's lock is waited for, in milliseconds."""
+    """Wait for a table's lock, in milliseconds."""
     return LOCK_TIMEOUT_MS.read(given)

@@ -1,4 +1,4 @@
-"""Texts of Spark SQL: taken apart, quoted and put together."""
+"""Spark SQL texts: parsed, quoted and composed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def is_files_call(name: str) -> bool:
-    """Whether a relation's name is a call that reads files."""
+    """True if a relation's name is a call that reads files."""
     return name.startswith(f"{FILES_FUNCTION}(")
 
 

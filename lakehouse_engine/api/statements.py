@@ -1,4 +1,4 @@
-"""Statements of a Spark session that belong together; with them is loaded what carries any statement out, its writes too."""
+"""Groups of statements of a Spark session. Loads everything that runs a statement, including its writes."""
 
 from lakehouse_engine.spark.completing import completed
 from lakehouse_engine.statements.reading import Reading

@@ -1,4 +1,4 @@
-"""One table: how it is made, what it says of itself, and the rules by which a write meets its rows."""
+"""One table: creation, stored facts, and the rules by which a write finds its rows."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ __all__ = [
 ]
 
 _MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
-"""Key generators that put different values of a partition column into one partition."""
+"""Key generators that may put different values of a partition column into one partition."""
 
-# `options` are the caller's defaults for every table, `given` those of one write over them.
+# `options` are the caller's defaults for every table; `given`, those of one write, override them.
 
 
 def made_in(
@@ -69,44 +69,45 @@ def made_in(
     spark: SparkSession | None,
     options: Mapping[str, Any],
 ) -> HoodieTable:
-    """An empty table in a storage, with the name that it is to have. `layout` has arguments of `Lakehouse.create_table`."""
+    """An empty table in a storage, with its future name. `layout` has arguments of `Lakehouse.create_table`."""
     columns = schema if isinstance(schema, pa.Schema) else by_spark.schema.to_arrow_schema(schema)
     create_table(place, TableSpec(name=name, schema=columns, **layout), options)
     return HoodieTable(place, spark=spark, options=options)
 
 
 def newest_write(table: HoodieTable) -> str | None:
-    """The instant time of the newest completed write; None without one."""
+    """Instant of the newest completed write; None without one."""
     newest = table.timeline.completed().writes().last()
     return newest.requested_time if newest is not None else None
 
 
 def moment(table: HoodieTable, point: str) -> str:
-    """The instant time that an instant, a date or timestamp, a savepoint's name or `-N` means."""
+    """Instant that an instant, date, timestamp, savepoint name or `-N` means."""
     return moment_of(table.state, point)
 
 
 def lock(table: HoodieTable, options: Mapping[str, Any]) -> TableLock:
-    """The table's lock, for a reading and a write that nobody may come between; the write takes it again."""
+    """The table's lock, for a read and a write with nothing in between; the write takes it again."""
     return TableLock(table.storage, lock_timeout(options))
 
 
 def check_unchanged(table: HoodieTable, expected: ExpectedState) -> None:
-    """Raise `ChangedSinceReadError` where the table is not any more what was read of it."""
+    """Raise `ChangedSinceReadError` if the table has changed since it was read."""
     check_expected(table.state, expected)
 
 
-# what a table says of itself
+# stored facts
 
 
 def stored_options(table: HoodieTable) -> Mapping[str, str]:
-    """Options that a table keeps as defaults of its writes, and those that it keeps for its life."""
+    """Options that a table stores: defaults of its writes, and fixed ones."""
     config = table.config
     return {**config.properties, **config.prefixed(STORED_PREFIX)}
 
 
 def limit(table: HoodieTable, lengths: Mapping[str, int | None], options: Mapping[str, Any], *, only_longer: bool = False) -> None:
-    """Let text columns hold so many characters and no more (None: any number); with `only_longer` where that is more than now."""
+    """Limit text columns to a number of characters (None removes the limit); `only_longer` changes a limit only if the new one is longer.
+    """
 
     def change(known: Constraints) -> Constraints:
         for column, length in lengths.items():
@@ -120,27 +121,25 @@ def limit(table: HoodieTable, lengths: Mapping[str, int | None], options: Mappin
 
 
 def delete_softly(table: HoodieTable, options: Mapping[str, Any]) -> None:
-    """Rows that are deleted stay from now on."""
+    """Keep rows that are deleted from now on."""
     alter.set_soft_deletes(table.storage, lock_timeout_ms=lock_timeout(options))
 
 
 def forget_query(table: HoodieTable, options: Mapping[str, Any]) -> None:
-    """A materialized view is a table from now on."""
+    """Turn a table into a materialized view."""
     alter.set_query(table.storage, None, lock_timeout_ms=lock_timeout(options))
 
 
 def set_unfinished(table: HoodieTable, change: Callable[[str | None], str | None], options: Mapping[str, Any]) -> None:
-    """Change what the table says of a build that has several commits; None once it is whole."""
+    """Set the mark of an unfinished build; None removes it."""
     alter.set_unfinished(table.storage, change, lock_timeout_ms=lock_timeout(options))
 
 
-# which stored row is the same record as one that comes, and which of them stays
+# identity of rows, and which of two wins
 
 
 def identity(table: HoodieTable, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns by which a row is the same record as a stored one: the record key, with the partition columns where the index keeps a key
-    unique in its partition only.
-    """
+    """Columns that identify a record: the record key, plus the partition columns if the index keeps keys unique within a partition only."""
     config = table.config
     if load_index(table.state, WriteOptions.read(given)).is_global or config.key_generator in _MAPPED_PARTITIONS:
         return config.record_key_fields
@@ -148,37 +147,37 @@ def identity(table: HoodieTable, given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def identity_anew(record_key: tuple[str, ...], partition_by: tuple[str, ...], given: Mapping[str, Any]) -> tuple[str, ...]:
-    """As `identity`, of a table that is made with the options of the write."""
+    """`identity` of a table that is made with the options of the write."""
     return record_key if is_global_anew(WriteOptions.read(given)) else tuple(dict.fromkeys((*record_key, *partition_by)))
 
 
 def keeps_index(table: HoodieTable, given: Mapping[str, Any]) -> bool:
-    """Whether the write finds every key where the table keeps it: in its bucket, in whichever partition."""
+    """True if the write finds every key in its bucket, whatever the partition."""
     config = table.config
     return config_keeps_index(config, WriteOptions.read({**config.prefixed(STORED_PREFIX), **given}))
 
 
 def keeps_newest(config: TableConfig, given: Mapping[str, Any]) -> bool:
-    """Whether the row of the greatest ordering value stays, as it is, of those that come and the stored one. Other payload classes fill in
-    nulls, take what comes whatever its ordering value, or keep the first of equals.
+    """True if the row with the greatest ordering value wins unchanged, among incoming rows and the stored one. Other payload classes fill
+    nulls, ignore ordering values, or keep the first of equals.
     """
     merger = merger_of(config, WriteOptions.read(given).payload_class)
     return merger.compares_ordering and merger.whole_rows and merger.equals_win
 
 
 def keeps_newest_anew(given: Mapping[str, Any]) -> bool:
-    """As `keeps_newest`, of a table with an ordering field that is made with the options of the write: unless they name a payload class."""
+    """`keeps_newest` of a table with an ordering field that is made with the options of the write, unless they name a payload class."""
     return not WriteOptions.read(given).payload_class
 
 
 def stores_whole_rows(config: TableConfig, given: Mapping[str, Any]) -> bool:
-    """Whether a row that wins is stored as it is, and one of an equal ordering value wins."""
+    """True if the winner is stored unchanged, and on equal ordering values the incoming row wins."""
     merger = merger_of(config, WriteOptions.read(given).payload_class)
     return merger.whole_rows and merger.equals_win
 
 
 def merges_as_asked(config: TableConfig, given: Mapping[str, Any]) -> bool:
-    """Whether the write names no other payload class than the table's, which it keeps for its life."""
+    """True if the write names no payload class other than the table's, which never changes."""
     asked, stored = WriteOptions.read(given).payload_class, config.payload_class
     return not (asked and stored) or last_name(asked) == last_name(stored)
 
@@ -192,7 +191,7 @@ def generated_columns(table: HoodieTable) -> list[str]:
 
 
 def computable(table: HoodieTable, columns: Iterable[str]) -> dict[str, str]:
-    """Generated columns that are not among `columns`, where all that they are computed of is, with their types."""
+    """Generated columns, with types, that are not among `columns` but whose sources all are."""
     return {one.column: spark_name(table.schema.field(one.column).type) for one in _computable(table, columns)}
 
 

@@ -1,4 +1,4 @@
-"""Types of columns: Arrow's, by Spark's names."""
+"""Column types: Arrow's, by Spark's names."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ __all__ = ["check_differ", "spark_name", "stored_types"]
 
 
 def stored_types() -> dict[str, pa.DataType]:
-    """Spark's types without parameters, by every name of theirs in lower case, as tables store them."""
+    """Spark's types without parameters, by all lower-case names, as tables store them."""
     return {name: kind.stored for name, kind in BY_NAME.items()}

@@ -1,4 +1,4 @@
-"""A warehouse: its relations and functions, and places in it for what is made beside them."""
+"""A warehouse: its relations and functions, and hidden folders for work in progress."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ __all__ = [
 
 
 def staging_area(storage: Storage, home: str) -> StagingArea:
-    """A folder below `home` for this process. Those of processes that are gone are removed."""
+    """A folder below `home` for this process. Removes those of dead processes."""
     remove_dead_stages(storage, home)
     return StagingArea(storage, home)
 
 
 def remove_dead_stages(storage: Storage, home: str) -> None:
-    """Remove what processes that are gone have left below `home`."""
+    """Remove what dead processes left below `home`."""
     remove_dead(storage, storage.list(home), home)

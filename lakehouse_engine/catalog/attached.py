@@ -14,7 +14,7 @@ _KEYS = ("warehouse", "storage_options")
 
 
 def attached_places(catalogs: Mapping[str, Any], own: str = "") -> dict[str, Storage]:
-    """The storages of attached catalogs by name in lower case; nothing is asked of them. Raises `OptionError` by name."""
+    """Storages of attached catalogs by lower-case name. Sends no request. Raises `OptionError` by name."""
     found: dict[str, Storage] = {}
     for given, place in catalogs.items():
         name = check_catalog_name(given)

@@ -1,7 +1,7 @@
-"""The warehouse directory as the catalog: `<schema>/<table>/.hoodie` is a table, `<schema>/.views/<name>.json` a stored view.
+"""The warehouse directory as catalog: `<schema>/<table>/.hoodie` is a table, `<schema>/.views/<name>.json` a stored view.
 
-Nothing is cached, so every process sees what any other did. Names are looked up without regard to case and keep the case that
-they were created with. A name is a table or a view, never both.
+Nothing is cached, so every process sees the others' changes. Names are case-insensitive and keep the case of their creation. A name is a
+table or a view, never both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _INSTEAD = {
     "renamed": "clone it under the other name (CREATE TABLE ... CLONE), and drop this one",
     "replaced": "a crash between the two would leave neither; drop the table first",
 }
-"""What to do where a table cannot be moved."""
+"""What to do instead if a table cannot be moved."""
 
 
 class RelationKind(StrEnum):
@@ -58,7 +58,7 @@ class Catalog:
     # schemas
 
     def schemas(self) -> list[str]:
-        """Names of all schemas: the directories of the warehouse that are not hidden."""
+        """Names of all schemas: the visible directories of the warehouse."""
         return [entry.name for entry in self.storage.list() if entry.is_directory and not entry.name.startswith(".")]
 
     def find_schema(self, name: str) -> str | None:
@@ -66,13 +66,13 @@ class Catalog:
         return _pick(check_identifier(name, "schema"), self.schemas())
 
     def create_schema(self, name: str, *, comment: str | None = None, if_not_exists: bool = False) -> str:
-        """Create a schema; its name as stored.
+        """Create a schema; returns its stored name.
 
-        Raises `TableExistsError` when it is there, unless `if_not_exists`, and `UnusablePlaceError` where no warehouse can be.
+        Raises `TableExistsError` if it exists, unless `if_not_exists`, and `UnusablePlaceError` if the warehouse cannot be created.
         """
         found = self.find_schema(name)
         if found is None:
-            with suppress(StoredFileExistsError):  # another process makes it, with a comment perhaps
+            with suppress(StoredFileExistsError):  # another process is making it, perhaps with a comment
                 self._make_schema(name, comment)
                 return name
             found = name
@@ -86,30 +86,30 @@ class Catalog:
         except StoredFileExistsError:
             raise
         except StorageError as error:
-            check_usable(self.storage)  # a warehouse's first schema: the place itself may be what is wrong
+            check_usable(self.storage)  # a warehouse's first schema: the warehouse itself may be the problem
             if self.storage.head(name) is None:
                 raise
             where = f"there is a file of that name in {self.storage.root}; move it away"
             raise TableError(f"the schema {name} cannot be made: {where}", schema=name) from error
 
     def schema_comment(self, name: str) -> str | None:
-        """Raises `RelationNotFoundError` without the schema."""
+        """Comment of a schema. Raises `RelationNotFoundError` without the schema."""
         path = f"{self._schema(name)}/{SCHEMA_FILE}"
         stored = self._stored(path)
         return None if stored is None else Comments.from_json(stored, path).comment
 
     def set_schema_comment(self, name: str, comment: str) -> None:
-        """An empty text removes it. Raises `RelationNotFoundError` without the schema."""
+        """Set the comment of a schema; an empty text removes it. Raises `RelationNotFoundError` without the schema."""
         self.storage.overwrite(f"{self._schema(name)}/{SCHEMA_FILE}", Comments(comment or None).to_json())
 
     def drop_schema(
         self, name: str, *, cascade: bool = False, if_exists: bool = False, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
     ) -> bool:
-        """Delete a schema with its functions, and with all else that it holds where `cascade`; False when it is not there and `if_exists`.
+        """Delete a schema with its functions and, if `cascade`, everything in it; False if it does not exist and `if_exists`.
 
-        Each table goes under its lock. What others make meanwhile goes too; what they are still building gets no name. Raises
-        `RelationNotFoundError` without the schema, `LockTimeoutError` naming who is at work on a table, and `TableError` when it holds
-        relations and not `cascade`, or directories that are no tables (those are not the catalog's to delete).
+        Each table is dropped under its lock. Tables that others make meanwhile go too; unfinished ones get no name. Raises
+        `RelationNotFoundError` without the schema, `LockTimeoutError` naming the process at work on a table, and `TableError` if the schema
+        holds relations without `cascade`, or directories that are not tables (the catalog does not own those).
         """
         found = self.find_schema(name)
         if found is None:
@@ -122,14 +122,14 @@ class Catalog:
     # relations
 
     def find(self, name: RelationName) -> tuple[RelationName, RelationKind] | None:
-        """The relation's name as stored and its kind, or None."""
+        """Stored name and kind of the relation, or None."""
         kind = self._exact(name)
         if kind is not None:
             return name, kind
         schema = self.find_schema(name.schema)
         if schema is None:
             return None
-        # Directories are picked by name before they are looked into: a lookup must not cost one look per table of the schema.
+        # Directories are filtered by name first, so that a lookup does not open every table of the schema.
         stored = [one for one in (*self._directories(schema), *self._view_names(schema)) if one.lower() == name.name.lower()]
         for found in (RelationName(schema, one) for one in sorted(set(stored), key=lambda one: one != name.name)):
             kind = self._exact(found)
@@ -138,14 +138,14 @@ class Catalog:
         return None
 
     def hides_view(self, name: RelationName) -> bool:
-        """Whether a view of that name, exactly as it is stored, is there too."""
+        """True if a view of exactly that stored name exists too."""
         return has_file(self.storage, _beside(name, VIEWS))
 
     def is_view(self, name: RelationName) -> bool:
         return self.kind_of((name.schema, name.name)) is RelationKind.VIEW
 
     def kind_of(self, parts: tuple[str, ...]) -> RelationKind | None:
-        """What a name of one to three parts is here; None when it is nothing, or cannot be a name of the warehouse."""
+        """What a name of one to three parts means here; None if it is nothing, or cannot be a name of the warehouse."""
         try:
             name = RelationName.of(parts)
         except SqlError:
@@ -162,21 +162,21 @@ class Catalog:
         return [RelationName(one, name) for one in self._schemas(schema) for name in self._view_names(one)]
 
     def table(self, name: RelationName) -> RelationName:
-        """The table's name as stored. Raises `TableNotFoundError`, which says so when the name is a view."""
+        """The table's stored name. Raises `TableNotFoundError`, which says so if the name is a view."""
         found = self.find(name)
         if found is not None and found[1] is RelationKind.TABLE:
             return found[0]
         raise _not_found(name, is_view=found is not None)
 
     def materialized_query(self, name: RelationName) -> str | None:
-        """The query whose rows the table holds, if it is a materialized view; None for other tables and for one that cannot be read."""
+        """Query of a materialized view; None for other tables and for one that cannot be read."""
         try:
             return parse_config(self.storage.read(f"{name.path}/{PROPERTIES}")).materialized_query
         except (StoredFileNotFoundError, PropertiesError):
             return None
 
     def check_free(self, name: RelationName) -> None:
-        """Raise `TableExistsError` when a table or view has the name, and `SqlError` for one that no directory or file can have."""
+        """Raise `TableExistsError` if a table or view has the name, and `SqlError` for a name that no directory or file can have."""
         check_identifier(name.schema, "schema")
         check_identifier(name.name, "relation")
         found = self.find(name)
@@ -184,7 +184,7 @@ class Catalog:
             raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])
 
     def claim(self, name: RelationName) -> RelationName:
-        """The name under which a new table or view is stored: the schema's own case. Creates the schema's directory if it is missing.
+        """Name under which a new table or view is stored, with the schema's stored case. Creates the schema's directory if it is missing.
 
         Raises as `check_free`.
         """
@@ -200,11 +200,10 @@ class Catalog:
         if_exists: bool = False,
         lock_timeout_ms: int = LOCK_TIMEOUT_MS.default,
     ) -> bool:
-        """Delete a table with all its files and comments, or what is left of one without properties; False when there is neither and
-        `if_exists`.
+        """Delete a table with its files and comments, or the remains of one without properties; False if there is neither and `if_exists`.
 
-        The directory is renamed before it is deleted, so that a crash leaves no half table. Raises `TableNotFoundError`, and
-        `LockTimeoutError` naming who is at work on it, with nothing changed.
+        The directory is renamed first, so that a crash leaves no half table. Raises `TableNotFoundError`, and `LockTimeoutError` naming the
+        process at work on it, with nothing changed.
         """
         stored = self._droppable(name)
         if stored is not None and self._take_away(stored, lambda: self._droppable(stored) == stored, lock_timeout_ms):
@@ -214,7 +213,7 @@ class Catalog:
         raise _not_found(name, is_view=False)
 
     def _droppable(self, name: RelationName) -> RelationName | None:
-        """What `drop_table` deletes, by the name that it is stored under. Raises `TableNotFoundError` for a view."""
+        """Stored name of what `drop_table` deletes. Raises `TableNotFoundError` for a view."""
         found = self.find(name)
         if found is not None:
             return self.table(found[0])
@@ -226,25 +225,25 @@ class Catalog:
     def _take_away(self, name: RelationName, is_still: Callable[[], bool], lock_timeout_ms: int) -> bool:
         try:
             return take_away(self.storage, name, is_still, lock_timeout_ms=lock_timeout_ms)
-        except TableNotFoundError:  # another process dropped or renamed it while this waited
+        except TableNotFoundError:  # another process dropped or renamed it during the wait
             return False
 
     def check_moves(self, name: RelationName, what: str) -> None:
-        """Raise `TableError`, with nothing changed, where directories have no other name to get."""
+        """Raise `TableError`, with nothing changed, if the storage cannot rename directories."""
         if in_object_store(self.storage):
             raise TableError(f"{name} cannot be {what} in {self.storage.root}: an object store has no rename; {_INSTEAD[what]}", table=name)
 
     def stages(self, schema: str) -> list[str]:
-        """The hidden folders in which tables of a schema may have been made; the last is for new ones: that of the schema, which may be
-        on a disk of its own, once it is there.
+        """Hidden folders in which tables of a schema are made. New ones go into the last: the schema's own, once the schema exists, as it
+        may be on another disk.
         """
         found = self.find_schema(schema)
         return [STAGES] if found is None else [STAGES, f"{found}/{STAGES}"]
 
     def put(self, folder: str, name: RelationName, *, swaps: bool = False) -> None:
-        """Give the table that was made in the hidden `folder` a name that was claimed; `TableExistsError` where it was taken since.
+        """Move a table from the hidden `folder` to its claimed name; `TableExistsError` if the name has been taken since.
 
-        `swaps`: a directory that is no table is in its place, and in `folder` afterwards, to be removed.
+        `swaps`: a directory that is not a table is in its place; it ends up in `folder`, to be removed.
         """
         try:
             (self.storage.exchange_trees if swaps else self.storage.rename_tree)(folder, name.path)
@@ -252,23 +251,23 @@ class Catalog:
             raise taken_meanwhile(name) from error
 
     def exchange(self, folder: str, name: RelationName, *, may_go: Callable[[], None], lock_timeout_ms: int) -> None:
-        """Put the table that was made in the hidden `folder` in the place of the table `name`, in one step: that one is in `folder`
-        afterwards, to be removed, and its comments go. `may_go` is called when nobody can change it any more.
+        """Replace the table `name` by the one in the hidden `folder` in one step. The old one ends up in `folder`, to be removed, and its
+        comments go. `may_go` is called when nothing can change it any more.
 
-        Raises `LockTimeoutError` as `drop_table`, `TableNotFoundError` where the table went meanwhile, and what `may_go` raises, with
-        nothing changed.
+        Raises `LockTimeoutError` as `drop_table`, `TableNotFoundError` if the table has gone, and what `may_go` raises, with nothing
+        changed.
         """
         with table_at_rest(self.storage, name.path, lock_timeout_ms=lock_timeout_ms) as lock:
-            self.table(name)  # dropped while this waited?
+            self.table(name)  # dropped during the wait?
             may_go()
             check_held(lock, name)
             self.storage.exchange_trees(folder, name.path)
             self.storage.delete(comments_of(name))
 
     def rename_table(self, name: RelationName, new_name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> RelationName:
-        """Give a table another name, in its directory and its properties; comments go along. The new name as stored.
+        """Rename a table in its directory and its properties, with its comments; returns the stored name.
 
-        Raises `TableNotFoundError`, `TableExistsError`, and `LockTimeoutError` naming who is at work on it, with nothing changed.
+        Raises `TableNotFoundError`, `TableExistsError`, and `LockTimeoutError` naming the process at work on it, with nothing changed.
         """
         stored = self.table(name)
         self.check_moves(stored, "renamed")
@@ -279,13 +278,13 @@ class Catalog:
         check_vacant(self.storage, target)
         make_room(self.storage, target, lock_timeout_ms=lock_timeout_ms)
         with table_at_rest(self.storage, stored.path, lock_timeout_ms=lock_timeout_ms) as lock:
-            self.table(stored)  # dropped while this waited?
+            self.table(stored)  # dropped during the wait?
             check_held(lock, stored)
             self._move(stored, target)
         return target
 
     def _move(self, stored: RelationName, target: RelationName) -> None:
-        """The caller holds the table's lock. The name in the properties changes first: nobody can change them under the new name yet."""
+        """Rename under the table's lock. The properties change first, while no writer knows the new name."""
         properties = ConfigStore(storage_below(self.storage, stored.path))
         comments = self._stored(comments_of(stored))
         before = properties.read().name
@@ -305,7 +304,7 @@ class Catalog:
     # views
 
     def view(self, name: RelationName) -> StoredView:
-        """Raises `RelationNotFoundError` when there is no such view."""
+        """Raises `RelationNotFoundError` if there is no such view."""
         stored = self._view(name)
         path = _beside(stored, VIEWS)
         found = self._stored(path)
@@ -323,8 +322,8 @@ class Catalog:
         or_replace: bool = False,
         if_not_exists: bool = False,
     ) -> RelationName:
-        """Store a view; its name as stored. Raises `TableExistsError` when a table has the name, or a view and neither flag is given, and
-        `SqlError` for a name that no file can have.
+        """Store a view; returns its stored name. Raises `TableExistsError` if a table has the name, or a view does and neither flag is
+        given, and `SqlError` for a name that no file can have.
         """
         name = RelationName.of((name.schema, name.name))
         view = StoredView(sql, columns, comment, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -336,7 +335,7 @@ class Catalog:
         return self._add_view(name, view.to_json())
 
     def drop_view(self, name: RelationName, *, if_exists: bool = False) -> bool:
-        """Delete a view; False when it is not there and `if_exists`. Raises `RelationNotFoundError`."""
+        """Delete a view; False if it does not exist and `if_exists`. Raises `RelationNotFoundError`."""
         if if_exists and self.find(name) is None:
             return False
         stored = self._view(name)
@@ -345,20 +344,20 @@ class Catalog:
         return True
 
     def rename_view(self, name: RelationName, new_name: RelationName) -> RelationName:
-        """Store the view under another name; that name as stored. Raises `RelationNotFoundError`, `TableExistsError`."""
+        """Rename a view; returns the stored name. Raises `RelationNotFoundError`, `TableExistsError`."""
         stored, definition = self._view(name), self.view(name).to_json()
         comments = self.comments(stored)
         target = self._add_view(new_name, definition)
         if comments != Comments():
             self.storage.overwrite(comments_of(target), comments.to_json())
         newest = self._stored(_beside(stored, VIEWS))
-        if newest is not None and newest != definition:  # another process replaced it meanwhile
+        if newest is not None and newest != definition:  # another process has replaced it
             self.storage.overwrite(_beside(target, VIEWS), newest)
         self.drop_view(stored, if_exists=True)
         return target
 
     def _add_view(self, name: RelationName, definition: bytes) -> RelationName:
-        """Raises `TableExistsError` where the name is taken, also by a table that is made at the same time."""
+        """Raises `TableExistsError` if the name is taken, also by a table made at the same time."""
         stored = self.claim(name)
         path = _beside(stored, VIEWS)
         try:
@@ -373,13 +372,13 @@ class Catalog:
     # comments
 
     def comments(self, name: RelationName) -> Comments:
-        """Comments of a table or view; empty where none were set. Raises `RelationNotFoundError`."""
+        """Comments of a table or view; empty if none are set. Raises `RelationNotFoundError`."""
         path = comments_of(self._relation(name))
         stored = self._stored(path)
         return Comments() if stored is None else Comments.from_json(stored, path)
 
     def set_comments(self, name: RelationName, comment: str | None = None, columns: Mapping[str, str] | None = None) -> None:
-        """Set the comment (None: leave it, empty: remove it) and those of `columns`. Raises `RelationNotFoundError`."""
+        """Set the comment (None keeps it, empty removes it) and those of `columns`. Raises `RelationNotFoundError`."""
         stored = self._relation(name)
         before = self.comments(stored)
         after = before.merged(comment, columns or {})
@@ -415,7 +414,7 @@ class Catalog:
         return found[0]
 
     def _stored(self, path: str) -> bytes | None:
-        """The content of a small file of the catalog; None where there is none."""
+        """Content of a small catalog file; None if it does not exist."""
         try:
             return self.storage.read(path)
         except StoredFileNotFoundError:
@@ -447,7 +446,7 @@ def _beside(name: RelationName, folder: str) -> str:
 
 
 def _pick(name: str, stored: list[str]) -> str | None:
-    """The stored name that `name` means: itself, else the one that differs by case alone."""
+    """Stored name that `name` means: an exact match, else one that differs only in case."""
     if name in stored:
         return name
     return next((one for one in stored if one.lower() == name.lower()), None)

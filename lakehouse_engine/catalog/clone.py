@@ -1,4 +1,4 @@
-"""A table of the warehouse as a clone of another one: it is found when it is whole."""
+"""Makes a table as a clone of another one; it becomes visible when it is complete."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lakehouse_engine.view.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """What is asked for. `as_of`: an instant, a timestamp, the name of a savepoint or `-N`, of the source; None: as it is.
+    """What to clone. `as_of`: an instant, timestamp, savepoint name or `-N` of the source; None for its current state.
 
-    `catalog`: that of the source, where it is another one, and `called` the source's name with it.
+    `catalog` is the source's catalog if it is another one; `called` is the source's name with it.
     """
 
     source: RelationName
@@ -43,11 +43,10 @@ class Clone:
 def clone_relation(
     catalog: Catalog, clone: Clone, source: TableState, runner_of: RunnerOf, options: Mapping[str, Any]
 ) -> WriteResult | None:
-    """Make the clone; None where the target is there and `if_not_exists`. `source` is the state of `clone.source`, as stored.
+    """Make the clone; None if the target exists and `if_not_exists`. `source` is the stored state of `clone.source`.
 
-    Until the last step, which gives the new table its name, nothing shows, and what is in that place stays. Raises, with nothing changed,
-    `TableExistsError`, `SavepointError` for a table with savepoints that would be replaced, `OptionError` for a clone of itself, and as
-    `clone_table`.
+    Only the last step, which names the new table, changes what others see. Raises, with nothing changed, `TableExistsError`,
+    `SavepointError` for a table with savepoints that would be replaced, `OptionError` for a clone of itself, and as `clone_table`.
     """
     found = catalog.find(clone.target)
     if found is not None and clone.if_not_exists:
@@ -64,7 +63,7 @@ def clone_relation(
         return make_filled(catalog, clone.target, fill, may_go=may_go, lock_timeout_ms=timeout)
 
     comments = (clone.catalog or catalog).comments(clone.source)
-    # A clean of the source may take files while they are brought.
+    # A clean of the source may delete files while they are copied.
     target, result = at_one_moment(source, attempt)
     catalog.set_comments(target, comments.comment, comments.columns)
     return result
@@ -85,7 +84,7 @@ def _check(catalog: Catalog, clone: Clone, found: tuple[RelationName, RelationKi
 
 
 def _check_free(catalog: Catalog, name: RelationName, kind: RelationKind) -> None:
-    """A savepoint keeps what it names until it is deleted; so the table that it is of is not replaced. Nor is a view."""
+    """Refuse to replace a table with savepoints, which keep their files until they are deleted, or a view."""
     if kind is RelationKind.VIEW:
         raise TableExistsError(f"{name} is there already, as a view; drop it first", table=name)
     kept = TableState.load(storage_below(catalog.storage, name.path)).timeline.savepointed

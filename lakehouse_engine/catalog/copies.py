@@ -1,7 +1,7 @@
-"""A table in a second place, with its history: the same instants and the same files, by other names of theirs.
+"""Copies a table with its history: the same instants and data files under another directory.
 
-Hudi's data files, logs and instant files are written once, so two tables can share them. What both could change in place is copied
-(`hoodie.properties`); what belongs to who is at work on a table (locks, heartbeats, markers, instants that are not complete) stays behind.
+Hudi's data files, logs and instant files are written once, so two tables can share them. `hoodie.properties`, which may change in place, is
+copied. Files of running processes (locks, heartbeats, markers, incomplete instants) are left behind.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LEFT = (TEMP_FOLDER, HEARTBEATS, LOCK_FILE.rpartition("/")[0], METADATA_TABLE)
 
 
 def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms: int) -> ExpectedState:
-    """Give the table in the directory `source` of the warehouse a second place; what its reader will have read.
+    """Copy the table in directory `source` of the warehouse to `target`; returns the state that its reader will see.
 
-    Under the table's lock, so that nobody deletes what is being named. `hoodie.properties` come last: a directory without them is no table.
-    Raises `LockTimeoutError`, and `StoredFileExistsError` where something is in `target`.
+    Holds the table's lock, so that no file is deleted meanwhile. `hoodie.properties` come last: a directory without them is not a table.
+    Raises `LockTimeoutError`, and `StoredFileExistsError` if `target` is not empty.
     """
     table = storage_below(warehouse, source)
     with TableLock(table, lock_timeout_ms):
@@ -45,8 +45,8 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
 
 
 def _pending_files(state: TableState) -> frozenset[str]:
-    """Files of writes that are not complete. Compactions go along, for logs are of the slices that a plan began, and so do restores and
-    rollbacks that were cut off: without them readers would see again what they take back.
+    """Files of incomplete writes. Pending compactions are copied, because logs belong to slices that a plan began, and so are interrupted
+    restores and rollbacks: without them readers would see what they take back.
     """
     pending = {(one.requested_time, one.action) for one in state.timeline.pending() if one.action in _WRITES}
     files = state.active.files()

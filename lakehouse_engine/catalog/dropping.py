@@ -1,7 +1,7 @@
-"""Tables, and what is left of some, taken away as a whole: each under its own lock, and never a folder that somebody may be using.
+"""Deletes tables, and remains of tables, each under its own lock; never deletes a folder in use.
 
-In a directory the table gets a hidden name in one step and is deleted under that, so that a crash leaves no half table. In an object store,
-where nothing can be moved, its properties go first.
+In a directory the table is renamed to a hidden name in one step and deleted there, so that a crash leaves no half table. An object store
+cannot move it, so its properties are deleted first.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lakehouse_engine.timeline.lock import TableLock
 
 COMMENTS = ".docs"
 BEST_LOCK = LockOptions.read({LOCK_PROVIDER.key: KERNEL})
-"""The lock of a place without properties, which would say what the lock is."""
+"""Lock of a place without properties, which would otherwise say which lock to use."""
 
 
 def take_away(storage: Storage, name: RelationName, is_still: Callable[[], bool], *, lock_timeout_ms: int) -> bool:
-    """Delete what is in a table's place, with its comments; False, with nothing changed, where `is_still` does not hold under the lock.
+    """Delete a table's place and its comments; False, with nothing changed, if `is_still` is false under the lock.
 
-    Raises `LockTimeoutError` naming who is at work there, `LockError` where the lock was lost, and `TableNotFoundError` where another
-    process took it away while this waited.
+    Raises `LockTimeoutError` naming the process at work, `LockError` if the lock was lost, and `TableNotFoundError` if another process
+    removed it during the wait.
     """
     away = f"{name.schema}/{NOTES}/{uuid.uuid4().hex}"
     with table_at_rest(storage, name.path, lock_timeout_ms=lock_timeout_ms, instead=BEST_LOCK) as lock:
@@ -47,26 +47,26 @@ def take_away(storage: Storage, name: RelationName, is_still: Callable[[], bool]
 
 
 def make_room(storage: Storage, name: RelationName, *, lock_timeout_ms: int) -> None:
-    """Delete what writers left in a free place that a table is to be moved to. Raises `LockTimeoutError` naming who is at work there."""
+    """Delete what writers left in a free place to which a table moves. Raises `LockTimeoutError` naming the process at work."""
     if storage.head(name.path) is None:
         return
-    with suppress(TableNotFoundError):  # no more than empty directories
+    with suppress(TableNotFoundError):  # only empty directories are left
         take_away(storage, name, lambda: what_is_at(storage, name.path) is Place.FREE, lock_timeout_ms=lock_timeout_ms)
     storage.delete_empty(name.path)
 
 
 def check_held(lock: TableLock, name: RelationName) -> None:
-    """Raise `LockError` where the lock of a table was lost: another process may have changed the table since."""
+    """Raise `LockError` if the lock was lost: another process may have changed the table since."""
     if not lock.confirm():
         raise LockError(f"the lock of {name} was lost while it was held, and nothing is changed; try again", table=name)
 
 
 def empty_bin(storage: Storage, schema: str) -> None:
-    """Delete what was taken away from a schema, also by processes that died before they came to it."""
+    """Delete what was moved out of a schema, including by processes that died before they deleted it."""
     for entry in storage.list(f"{schema}/{NOTES}"):
         storage.delete_tree(entry.path)
 
 
 def comments_of(name: RelationName) -> str:
-    """The file of the comments of a table or view."""
+    """File with the comments of a table or view."""
     return f"{name.schema}/{COMMENTS}/{name.name}.json"

@@ -1,4 +1,4 @@
-"""Stored functions: `<schema>/.functions/<name>.json` in the warehouse. Their names are apart from those of tables and views."""
+"""Stored functions: `<schema>/.functions/<name>.json` in the warehouse, in a namespace separate from relations."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class StoredFunction:
-    """A function: `body` is an SQL expression or query, or a Python module in which `entry_point` is what is called for each row.
+    """A function. `body` is an SQL expression or query, or a Python module whose `entry_point` is called for each row.
 
-    Of an `aggregate`, `body` is an SQL expression over aggregates of the parameters, or `entry_point` a class with
-    `accumulate(*values)` and `finish()`. `deterministic` is None where nothing was said.
+    For an `aggregate`, `body` is an SQL expression over aggregates of the parameters, or `entry_point` is a class with
+    `accumulate(*values)` and `finish()`. `deterministic` is None if not stated.
     """
 
     language: Language
@@ -73,7 +73,7 @@ class StoredFunction:
 
     @classmethod
     def from_json(cls, data: bytes, path: str) -> StoredFunction:
-        """Raises `MetadataError` naming `path` when the file is no function."""
+        """Raises `MetadataError` naming `path` if the file is not a function."""
         try:
             body = json.loads(data)
             parameters = tuple(Parameter(str(name), str(kind), default) for name, kind, default in body["parameters"])
@@ -93,12 +93,12 @@ class StoredFunction:
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """The functions of a warehouse. Nothing is cached; names are looked up without regard to case."""
+    """Functions of a warehouse. Nothing is cached; names are case-insensitive."""
 
     catalog: Catalog
 
     def names(self, schema: str) -> list[RelationName]:
-        """Those of a schema, sorted; none where there is no such schema."""
+        """Functions of a schema, sorted; empty if the schema does not exist."""
         found = self.catalog.find_schema(schema)
         if found is None:
             return []
@@ -106,7 +106,7 @@ class Functions:
         return sorted(RelationName(found, name.removesuffix(".json")) for name in files if name.endswith(".json"))
 
     def find(self, parts: Sequence[str]) -> tuple[RelationName, StoredFunction] | None:
-        """The function of a name of two parts (or three, the first `spark_catalog`); None where there is none, or it can be no name."""
+        """Function for a name of two parts (or three, starting with `spark_catalog`); None if there is none, or the name cannot be one."""
         try:
             name = RelationName.of(tuple(parts))
         except SqlError:
@@ -121,14 +121,14 @@ class Functions:
             return None
 
     def put(self, name: RelationName, function: StoredFunction) -> RelationName:
-        """Store a function in place of one of that name; its name as stored. Creates the schema where it is missing."""
+        """Store a function, replacing one of the same name; returns its stored name. Creates the schema if it is missing."""
         check_identifier(name.name, "function")
         stored = self._stored(name) or RelationName(self.catalog.create_schema(name.schema, if_not_exists=True), name.name)
         self.catalog.storage.overwrite(_path(stored), function.to_json())
         return stored
 
     def drop(self, name: RelationName, *, if_exists: bool = False) -> bool:
-        """Delete a function; False when it is not there and `if_exists`. Raises `RelationNotFoundError`."""
+        """Delete a function; False if it does not exist and `if_exists`. Raises `RelationNotFoundError`."""
         stored = self._stored(name)
         if stored is None and not if_exists:
             raise RelationNotFoundError(f"there is no function {name}", relation=name)

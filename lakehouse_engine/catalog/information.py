@@ -1,7 +1,7 @@
-"""`information_schema`: what the warehouse holds, as relations of rows that queries can ask for.
+"""`information_schema`: the warehouse's content as relations that queries can read.
 
-The columns are those that Databricks documents for its own (https://docs.databricks.com/sql/language-manual/sql-ref-information-schema.html),
-as far as a warehouse without users knows them. `table_type` has the words of ISO 9075-11 (`BASE TABLE`, `VIEW`), which packages look for.
+Columns are those of Databricks (https://docs.databricks.com/sql/language-manual/sql-ref-information-schema.html), as far as a warehouse
+without users has them. `table_type` uses the words of ISO 9075-11 (`BASE TABLE`, `VIEW`), which packages look for.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ VIEWS = pa.schema([
 ])
 
 _NUMBERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19, "float": 24, "double": 53}
-"""Digits of Spark's types of numbers: decimal ones, of the last two binary ones."""
+"""Digits of Spark's number types: decimal digits, binary ones for the last two."""
 
 Wanted = Callable[[pa.Table], pa.Table]
-"""Drops rows that nobody asks for: of some columns only, so that what the others cost is not paid for them."""
+"""Filters rows by some of their columns, before the other columns are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A column of a table or view. `type`, `default` and `generated` as CREATE TABLE takes them.
+    """A column of a table or view. `type`, `default` and `generated` are in CREATE TABLE syntax.
 
-    `partition_index` counts from 1, None for no partition column."""
+    `partition_index` counts from 1; None if it is no partition column.
+    """
 
     name: str
     type: str
@@ -59,10 +60,10 @@ Describe = Callable[[RelationName, RelationKind], Sequence[Described]]
 
 
 def information_relation(catalog: Catalog, parts: tuple[str, ...]) -> str | None:
-    """Which relation of information_schema a name is, if it is one: `information_schema.tables`, also behind the name of a catalog.
+    """Relation of information_schema that a name means, if any: `information_schema.tables`, also behind a catalog's name.
 
-    A warehouse has one catalog, whose name is `spark_catalog`. Statements that were written for several of them put a schema there, or
-    `None`, which is what dbt prints of a target without a database.
+    A warehouse has one catalog, named `spark_catalog`. Statements written for several catalogs put a schema there, or `None`, which dbt
+    prints for a target without a database.
     """
     folded = tuple(part.lower() for part in parts)
     if len(folded) not in (2, 3) or folded[-2] != INFORMATION_SCHEMA or folded[-1] not in _MADE:
@@ -73,7 +74,7 @@ def information_relation(catalog: Catalog, parts: tuple[str, ...]) -> str | None
 
 
 def information_rows(catalog: Catalog, relation: str, location: str, described: Describe, wanted: Wanted) -> pa.Table:
-    """The rows of a relation of information_schema: at least those that are `wanted` by their names. `location`: the warehouse's."""
+    """Rows of a relation of information_schema; at least those that `wanted` accepts by name. `location` is the warehouse's."""
     return _MADE[relation](catalog, location, described, wanted)
 
 
@@ -113,7 +114,7 @@ def _of_each(
     made: Callable[[RelationName, RelationKind], pa.Table],
     schema: pa.Schema,
 ) -> pa.Table:
-    """What is made of each relation, but of those that another process dropped since they were listed."""
+    """Result for each relation, except those dropped since they were listed."""
 
     def unless_gone(name: RelationName, kind: RelationKind) -> pa.Table:
         try:
@@ -164,7 +165,7 @@ def _columns_of(catalog: Catalog, name: RelationName, kind: RelationKind, found:
 
 
 def _sizes(kind: str) -> tuple[int | None, int | None, int | None]:
-    """Length of a text that has one, precision and scale of a number."""
+    """Length of a text type, precision and scale of a number type."""
     name, _, rest = kind.partition("(")
     given = [int(one) for one in rest.rstrip(")").split(",")] if rest and "<" not in kind else []
     if name == "varchar" and given:

@@ -1,8 +1,8 @@
-"""New tables that are made and filled where nobody sees them, and get their name in one step when they are whole.
+"""Makes and fills new tables out of sight, and names them in one step when they are complete.
 
-Until then there is no table: a process that dies leaves none, which whoever comes next would take for one that has its rows, and no other
-writer of the name comes by what is made. In a directory that is a hidden folder of the schema; in an object store, where nothing can be
-moved, the place itself, which is no table before the last object is there.
+A process that dies leaves no table that others could mistake for a filled one, and no other writer of the name can take the unfinished
+table. In a directory, tables are made in a hidden folder of the schema. An object store cannot move them: the table is made in place, and
+becomes a table with its last object.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.settings import stored_lock_options
 
 _TRIES = 4
-"""Times to try: between a look and the lock, others may remove a free place or drop the table that is to be replaced."""
+"""Attempts: between a check and the lock, others may remove a free place or drop the table to be replaced."""
 
 Fill = Callable[[Storage, RelationName], WriteResult]
-"""Makes the table that is to have the name in the storage, which is empty, by one commit."""
+"""Fills the table in the given empty storage, with one commit."""
 MayGo = Callable[[RelationName, RelationKind], None]
-"""Raises where a relation must stay. Of a table it is asked when nobody can change it any more."""
+"""Raises if a relation must stay. For a table it is asked when nothing can change it any more."""
 
 
 def make_filled(
     catalog: Catalog, name: RelationName, fill: Fill, *, lock_timeout_ms: int, may_go: MayGo | None = None
 ) -> tuple[RelationName, WriteResult]:
-    """Make a table by `fill`; its name as stored, and its commit. With `may_go` it takes the place of what has its name, a table in one
-    step, whose comments go with it.
+    """Make a table with `fill`; returns its stored name and its commit. With `may_go` it replaces the current relation, a table in one
+    step, including its comments.
 
-    Raises, with nothing changed, `SqlError` for a name that no directory can have; `TableExistsError` where the name is taken, or was while
-    the table was filled; what `fill` and `may_go` raise; `LockTimeoutError` while somebody is at work on the table to be replaced; in an
-    object store `TableError` for that one.
+    Raises, with nothing changed, `SqlError` for a name that no directory can have; `TableExistsError` if the name is taken or was taken
+    meanwhile; what `fill` and `may_go` raise; `LockTimeoutError` while a process works on the table to be replaced; in an object store
+    `TableError` for such a table.
     """
     found = None if may_go is None else catalog.find(name)
     if in_object_store(catalog.storage):
@@ -82,7 +82,7 @@ def make_filled(
 
 @contextmanager
 def _told_if_removed(area: StagingArea, target: RelationName) -> Iterator[None]:
-    """Raise the error for a schema that was dropped meanwhile in place of what fails because of that."""
+    """Report a schema that was dropped meanwhile instead of the failure that it causes."""
     try:
         yield
     except LakehouseError as error:
@@ -102,13 +102,13 @@ def _filled(fill: Fill, target: RelationName, place: Storage) -> WriteResult:
     try:
         return fill(place, target)
     except CommitOutcomeUnknownError as error:
-        # Of a table without a name there is no timeline to look at.
+        # A table without a name has no timeline to check.
         raise WriteError(f"{target} was not made, as its commit was not answered; make it again", table=target) from error
 
 
 def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None, timeout_ms: int) -> RelationName:
     for _ in range(_TRIES - 1):
-        with suppress(TableNotFoundError):  # the table to be replaced was dropped, or the place taken away, while this waited for its lock
+        with suppress(TableNotFoundError):  # the table to be replaced was dropped, or the place removed, during the wait for its lock
             return _named_once(catalog, folder, target, may_go, timeout_ms)
     return _named_once(catalog, folder, target, may_go, timeout_ms)
 
@@ -137,11 +137,10 @@ def _named_once(catalog: Catalog, folder: str, target: RelationName, may_go: May
 def made_empty(
     catalog: Catalog, name: RelationName, locks: LockOptions, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
 ) -> Iterator[None]:
-    """While the properties of an empty table are made, in a place that was claimed: nobody makes or takes anything there meanwhile. `locks`
-    is what they are to say of its lock.
+    """Holds a claimed place while the properties of an empty table are made, so that nothing else is made there. `locks` is the lock
+    provider that the properties will name.
 
-    Raises as `places.made_in_place`, and `TableExistsError` for a place that holds something: a new table would take the timeline in it for
-    its own.
+    Raises as `places.made_in_place`, and `TableExistsError` for a place that holds files: a new table would adopt the timeline among them.
     """
     with _place(catalog, name, locks, lock_timeout_ms):
         yield
@@ -153,13 +152,13 @@ def _place(catalog: Catalog, name: RelationName, locks: LockOptions, timeout_ms:
         places.check_vacant(catalog.storage, name)
         return places.made_in_place(catalog.storage, name, lock_timeout_ms=timeout_ms)
     _is_left(catalog, name)
-    # Properties are made by one call, so that the kernel's lock is enough where another one is not asked for.
+    # One call makes the properties, so the kernel's lock is enough unless another one is asked for.
     asked = locks if locks.provider else BEST_LOCK
     return _locked(catalog, name, asked, timeout_ms)
 
 
 def _yield_to_view(catalog: Catalog, name: RelationName, timeout_ms: int) -> None:
-    """Take the new table away again if a view of its name was stored meanwhile. `create_view` looks likewise, so at most one stays."""
+    """Remove the new table if a view of its name was stored meanwhile. `create_view` does the reverse check, so at most one stays."""
     if catalog.hides_view(name):
         take_away(catalog.storage, name, lambda: True, lock_timeout_ms=timeout_ms)
         raise taken_meanwhile(name)
@@ -174,7 +173,7 @@ def _put(catalog: Catalog, folder: str, name: RelationName, timeout_ms: int) -> 
 
 
 def _is_left(catalog: Catalog, name: RelationName) -> bool:
-    """Whether there is a directory in a new table's place, with nothing in it but locks. Raises `TableExistsError` where there is more."""
+    """True if a new table's place is a directory that holds only locks. Raises `TableExistsError` if it holds more."""
     if catalog.storage.head(name.path) is None:
         return False
     if catalog.find(name) is not None:
@@ -185,7 +184,7 @@ def _is_left(catalog: Catalog, name: RelationName) -> bool:
 
 @contextmanager
 def _locked(catalog: Catalog, name: RelationName, locks: LockOptions, timeout_ms: int) -> Iterator[None]:
-    """Hold the lock of a place while a table is made there. If nothing is made, the place is left as it was."""
+    """Hold the lock of a place while a table is made there. If nothing is made, the place is left unchanged."""
     storage, file = catalog.storage, f"{name.path}/{LOCK_FILE}"
     with ExitStack() as held:
         _enter(held, storage, file, TableLock(storage, timeout_ms, file=file, instead=locks))
@@ -206,6 +205,6 @@ def _enter(held: ExitStack, storage: Storage, file: str, lock: TableLock) -> Non
         try:
             held.enter_context(lock)
             return
-        except TableNotFoundError:  # others took the place away, for nothing was in it
+        except TableNotFoundError:  # others removed the place because it was empty
             if last:
                 raise

@@ -1,4 +1,4 @@
-"""Names of schemas, tables and views: what they may be, since each is also a directory or a file name."""
+"""Names of schemas, tables and views, each of which is also a directory or file name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakehouse_engine.errors import OptionError, SqlError, TableExistsError
 
 CATALOG_PREFIX = "spark_catalog"
 _TAKEN_CATALOGS = (CATALOG_PREFIX, "system", "none")
-"""Names that mean something else before a schema's."""
+"""Names with another meaning in front of a schema's."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_BYTES = 200
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(\.|$)")
@@ -18,7 +18,7 @@ _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(\.|$)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class RelationName:
-    """A table's or stored view's name, as stored or as asked for. Text form: `schema.name`, backquoted where needed."""
+    """Name of a table or stored view, as stored or as asked for. As text: `schema.name`, with backquotes if needed."""
 
     schema: str
     name: str
@@ -33,7 +33,7 @@ class RelationName:
 
     @classmethod
     def of(cls, parts: tuple[str, ...]) -> RelationName:
-        """From two parts, or three that start with `spark_catalog`. Raises `SqlError` otherwise, or for a part that is no identifier."""
+        """From two parts, or three starting with `spark_catalog`. Raises `SqlError` otherwise, or if a part is not an identifier."""
         inner = parts[1:] if len(parts) == 3 and parts[0].lower() == CATALOG_PREFIX else parts
         if len(inner) != 2:
             raise SqlError(f"{'.'.join(parts)!r} is not a relation of the warehouse; write schema.name")
@@ -41,12 +41,12 @@ class RelationName:
 
     @classmethod
     def parse(cls, text: str) -> RelationName:
-        """From `schema.name`, parts between backquotes where they hold dots. Raises `SqlError`."""
+        """From `schema.name`; parts with dots are in backquotes. Raises `SqlError`."""
         return cls.of(split_name(text))
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """The parts of a dotted name, without their backquotes. Raises `SqlError` when it does not parse."""
+    """Parts of a dotted name without backquotes. Raises `SqlError` if it does not parse."""
     parts, position = [], 0
     while True:
         match = _PART.match(text, position)
@@ -60,7 +60,7 @@ def split_name(text: str) -> tuple[str, ...]:
 
 
 def check_identifier(name: str, what: str) -> str:
-    """`name`, if it can be a directory's or file's name. Raises `SqlError` naming the character that is in the way.
+    """Return `name` if it can be a directory or file name. Raises `SqlError` naming the character that is not allowed.
 
     `what` is the noun of the message ("schema", "relation").
     """
@@ -75,7 +75,7 @@ def check_identifier(name: str, what: str) -> str:
 
 
 def taken_meanwhile(name: RelationName) -> TableExistsError:
-    """The error of who made something for a place that somebody else took since it was seen to be free."""
+    """Error for a name that another process took after it was seen to be free."""
     return TableExistsError(f"{name} was created by another process meanwhile, and stays as that made it: run this again", table=name)
 
 
@@ -84,7 +84,7 @@ def _quoted(part: str) -> str:
 
 
 def check_catalog_name(name: Any) -> str:
-    """The name in lower case. Raises `OptionError` for what is no plain word, or has a meaning already."""
+    """The name in lower case. Raises `OptionError` unless it is a plain word without another meaning."""
     if not isinstance(name, str) or not _WORD.fullmatch(name):
         raise OptionError(f"a catalog's name is a plain word, not {name!r}")
     if name.lower() in _TAKEN_CATALOGS:

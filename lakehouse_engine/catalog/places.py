@@ -1,9 +1,9 @@
-"""Tables that come and go where no directory can be moved: in object stores.
+"""Creates and drops tables in object stores, which cannot move directories.
 
-A table is there as long as its `hoodie.properties` are: of one that is filled before anybody sees it they are the last object that is made,
-and of one that is dropped the first that is deleted. What is in the place without them must not be found by a table that gets the name: it
-would take that timeline for its own. So a note in `.dropped` of the schema says that the place is not empty, and whoever wants the place,
-and finds the note, deletes first what is there. All of it, and making an empty table, under the lock of that place.
+A table exists as long as its `hoodie.properties` do: they are the last object of a table that is filled before it is visible, and the first
+to be deleted. Files left in the place must not be found by the next table of that name, which would adopt their timeline. So a note in the
+schema's `.dropped` folder says that the place is not empty, and the next process that wants the place deletes its content first. All of
+this, and making an empty table, happens under the lock of the place.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ logger = logging.getLogger(__name__)
 
 NOTES = ".dropped"
 _LEFT = (LOCK_FILE.rpartition("/")[0], TEMP_FOLDER, HEARTBEATS)
-"""Folders that writers may leave behind when their table is dropped: locks, staged rows, heartbeats. They are no part of a table."""
+"""Folders that writers may leave behind when their table is dropped: locks, staged rows, heartbeats. They are not part of a table."""
 _MOST_LEFT = 1000
 
 
 def take_apart(storage: TaggedStorage, name: RelationName) -> None:
-    """Delete a table with all its files. The caller holds its lock, which is gone afterwards.
+    """Delete a table with all its files. The caller holds its lock, which is removed too.
 
-    It is gone for everyone with its properties; a crash after that leaves files, and the note of them.
+    The table is gone for all readers with its properties; a crash after that leaves files, and the note about them.
     """
     storage.overwrite(_note(name), b"{}")
-    # Whoever finds no properties reads the other two.
+    # A process that finds no properties reads the other two.
     for path in (BACKUP, COPY, PROPERTIES):
         storage.delete(f"{name.path}/{path}")
     _leave(storage, name)
@@ -49,9 +49,9 @@ def take_apart(storage: TaggedStorage, name: RelationName) -> None:
 
 @contextmanager
 def made_in_place(storage: Storage, name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> Iterator[None]:
-    """While the properties of an empty table are made in a place that was claimed: nobody fills it meanwhile.
+    """Holds a claimed place while the properties of an empty table are made.
 
-    Raises `LockTimeoutError` while somebody does, and `TableExistsError` where it was filled since.
+    Raises `LockTimeoutError` while another process fills it, and `TableExistsError` if it was filled since.
     """
     if not in_object_store(storage):
         yield
@@ -64,18 +64,18 @@ def made_in_place(storage: Storage, name: RelationName, *, lock_timeout_ms: int 
 def fill_in_place(
     storage: TaggedStorage, name: RelationName, fill: Callable[[Storage], WriteResult], *, lock_timeout_ms: int
 ) -> WriteResult:
-    """Let `fill` make a table, by one commit, in the storage that it is given: a place that was claimed. It is there for others afterwards.
+    """Let `fill` make a table in a claimed place, with one commit; it is visible to others afterwards.
 
-    Where it fails, a note is left, and where the process ends before that, files: whoever wants the place next clears it. Raises what
-    `fill` does, `LockTimeoutError` while somebody is at work in that place, `TableExistsError` where a table is there, or was made by a
-    program that knows of no such locks, and `LockError` where the lock was lost.
+    On failure a note is left, after a crash files: the next process that wants the place clears it. Raises what `fill` does,
+    `LockTimeoutError` while a process works in that place, `TableExistsError` if a table is there or was made by a program without these
+    locks, and `LockError` if the lock was lost.
     """
     with _locked(storage, name, lock_timeout_ms) as lock:
         _make_free(storage, name)
         check_vacant(storage, name)
         storage.overwrite(_note(name), b"{}")
         place = storage_below(storage, name.path)
-        # Loaded where it is used, as `storage_for` does.
+        # Imported on use, like in `storage_for`.
         held = import_module("lakehouse_engine.storage.objects.held").HeldStorage.of(place, (PROPERTIES, BACKUP, COPY))
         try:
             result = fill(held)
@@ -89,13 +89,13 @@ def fill_in_place(
 
 
 class Place(StrEnum):
-    """What is where a table would be."""
+    """Content of the place of a new table."""
 
     FREE = "free"
-    """Nothing, or nothing but what was left by writers that met a drop."""
+    """Nothing, or only what writers left that met a drop."""
     TABLE = "table"
     REMAINS = "remains"
-    """A table without its properties: half of it was deleted, or its properties were."""
+    """A table without properties: half of it was deleted, or its properties were."""
     FOREIGN = "foreign"
     """Something that never was a table."""
 
@@ -109,7 +109,7 @@ def what_is_at(storage: Storage, place: str) -> Place:
 
 
 def check_vacant(storage: Storage, name: RelationName) -> None:
-    """Raise `TableExistsError` where something is in the place of a table to be that no note tells of."""
+    """Raise `TableExistsError` if the place holds something that no note mentions."""
     found = what_is_at(storage, name.path)
     if found is Place.TABLE:
         raise taken_meanwhile(name)
@@ -138,7 +138,7 @@ def _is_vacant(storage: Storage, place: str) -> bool:
 
 
 def clear_place(storage: Storage, name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> None:
-    """Finish what a crash cut off in the place of a table that shall be made. Raises `LockTimeoutError` while somebody is at work there."""
+    """Finish an interrupted drop in the place of a new table. Raises `LockTimeoutError` while a process works there."""
     if not in_object_store(storage) or not has_file(storage, _note(name)):
         return
     with _locked(storage, name, lock_timeout_ms):
@@ -147,11 +147,11 @@ def clear_place(storage: Storage, name: RelationName, *, lock_timeout_ms: int = 
         if not has_file(storage, f"{name.path}/{PROPERTIES}"):
             _leave(storage, name)
         else:
-            storage.delete(_note(name))  # cut off before anything was deleted, or when all was made
+            storage.delete(_note(name))  # interrupted before anything was deleted, or after everything was made
 
 
 def clear_schema(storage: Storage, schema: str, *, lock_timeout_ms: int) -> None:
-    """As `clear_place`, of every place of a schema that has a note."""
+    """`clear_place` for every place of a schema that has a note."""
     for entry in storage.list(f"{schema}/{NOTES}") if in_object_store(storage) else ():
         clear_place(storage, RelationName(schema, entry.name.removesuffix(".json")), lock_timeout_ms=lock_timeout_ms)
 
@@ -161,7 +161,7 @@ def _locked(storage: Storage, name: RelationName, timeout_ms: int) -> TableLock:
 
 
 def _make_free(storage: TaggedStorage, name: RelationName) -> None:
-    """The caller holds the lock of the place, and claimed it before that."""
+    """Clear a claimed place; the caller holds its lock."""
     if has_file(storage, f"{name.path}/{PROPERTIES}"):
         raise taken_meanwhile(name)
     if has_file(storage, _note(name)):
@@ -169,7 +169,7 @@ def _make_free(storage: TaggedStorage, name: RelationName) -> None:
 
 
 def _name(place: Storage, properties: bytes, name: RelationName, instant: str | None) -> None:
-    """Put the properties where everybody finds them. Of a table that got there without its lock the files of `instant` are taken away."""
+    """Publish the properties. If a table got there without the lock, the files of `instant` are deleted."""
     try:
         place.create(PROPERTIES, properties)
     except StoredFileExistsError as error:
@@ -181,7 +181,7 @@ def _name(place: Storage, properties: bytes, name: RelationName, instant: str | 
 
 
 def _take_back(storage: TaggedStorage, name: RelationName, lock: TableLock) -> None:
-    """Delete what was made. The note stays, for what was not answered may arrive yet, in an empty place too."""
+    """Delete what was made. The note stays: an unanswered request may still arrive."""
     try:
         lock.confirm()
         _clear(storage, name)
@@ -191,7 +191,7 @@ def _take_back(storage: TaggedStorage, name: RelationName, lock: TableLock) -> N
 
 
 def _forget(storage: TaggedStorage, name: RelationName) -> None:
-    """The table is there: without the note as well as with it."""
+    """Remove the note of a published table; readers do not need its absence."""
     try:
         discard(storage, _note(name))
     except StorageError as error:
@@ -205,7 +205,7 @@ def _leave(storage: TaggedStorage, name: RelationName) -> None:
 
 
 def _empty(storage: TaggedStorage, name: RelationName) -> None:
-    """Delete all of a place without properties but the lock that is held, then the note."""
+    """Delete everything in a place without properties except the held lock, then the note."""
     _clear(storage, name)
     storage.delete(_note(name))
 

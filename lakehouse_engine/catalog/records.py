@@ -1,4 +1,4 @@
-"""What the catalog stores beside the tables, as JSON: view definitions, and comments of tables, views and columns."""
+"""JSON files of the catalog beside the tables: view definitions, and comments of tables, views and columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakehouse_engine.errors import MetadataError
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """A view: `sql` as the user wrote it; `columns` are (name, comment or None) pairs, empty when the query names them.
+    """A view. `sql` is as the user wrote it; `columns` are (name, comment or None) pairs, empty if the query names them.
 
     `created` is an ISO 8601 time in UTC.
     """
@@ -28,7 +28,7 @@ class StoredView:
 
     @classmethod
     def from_json(cls, data: bytes, path: str) -> StoredView:
-        """Raises `MetadataError` naming `path` when the file is no view definition."""
+        """Raises `MetadataError` naming `path` if the file is not a view definition."""
         body = _load(data, path)
         sql = body.get("sql")
         if not isinstance(sql, str):
@@ -39,7 +39,7 @@ class StoredView:
 
 @dataclass(frozen=True, slots=True)
 class Comments:
-    """Descriptions of a table or view and of its columns (keyed by column name; nested columns by dotted path)."""
+    """Descriptions of a table or view and its columns (by name; nested columns by dotted path)."""
 
     comment: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -54,14 +54,14 @@ class Comments:
         return cls(_text(body.get("comment")), {str(name): str(text) for name, text in (body.get("columns") or {}).items()})
 
     def merged(self, comment: str | None, columns: Mapping[str, str]) -> Comments:
-        """With `comment` (if not None) and `columns` in place of what is there; an empty text removes a comment."""
+        """With `comment` (unless None) and `columns` replaced; an empty text removes a comment."""
         texts = {**self.columns, **columns}
         kept = {name: text for name, text in texts.items() if text}
         return Comments(self.comment if comment is None else comment or None, kept)
 
 
 def _dump(body: dict[str, Any]) -> bytes:
-    # A lone surrogate has no UTF-8 form; what backslashreplace puts there is its JSON escape.
+    # A lone surrogate has no UTF-8 form; backslashreplace writes its JSON escape.
     return (json.dumps(body, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
 
 

@@ -1,7 +1,7 @@
-"""A schema that is dropped with what it holds, while others may go on making tables and views in it.
+"""Drops a schema with its content while others may go on making tables and views in it.
 
-What is listed is deleted, each table under its lock, until nothing is left; then the folder goes, if it is empty. A folder that holds
-something is never deleted: what others make in the meantime goes in the next round.
+It lists and deletes, each table under its lock, until nothing is left, and then removes the empty folder. A folder with content is never
+deleted: what others make meanwhile goes in the next round.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lakehouse_engine.timeline.processes import may_be_at_work, parse_signature
 
 SCHEMA_FILE, VIEWS, STAGES, FUNCTIONS = ".schema.json", ".views", ".staged", ".functions"
 _KEPT = frozenset({SCHEMA_FILE, VIEWS, STAGES, FUNCTIONS, COMMENTS, NOTES})
-"""What the catalog keeps in a schema beside the tables."""
+"""Catalog files in a schema beside the tables."""
 _ROUNDS, _PAUSE = 20, 0.02
 """Seconds between two rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a schema holds at one moment. `stages` are tables that others are making, in directories."""
+    """Content of a schema at one moment. `stages` are directories in which others are making tables."""
 
     places: dict[RelationName, Place]
     views: list[str]
@@ -41,7 +41,7 @@ class _Contents:
 
 @dataclass(frozen=True, slots=True)
 class SchemaDrop:
-    """`schema` by the name that it is stored under."""
+    """`schema` is its stored name."""
 
     storage: Storage
     schema: str
@@ -49,7 +49,7 @@ class SchemaDrop:
     lock_timeout_ms: int
 
     def run(self) -> None:
-        """Raises as `Catalog.drop_schema`, and `TableError` where others make something in it again and again."""
+        """Raises as `Catalog.drop_schema`, and `TableError` if others keep making relations in it."""
         for _ in range(_ROUNDS):
             clear_schema(self.storage, self.schema, lock_timeout_ms=self.lock_timeout_ms)
             found = self._contents()
@@ -75,7 +75,7 @@ class SchemaDrop:
         return _Contents(places, views, stages)
 
     def _check(self, found: _Contents) -> None:
-        """Raise `TableError`, with nothing changed, for what must not go."""
+        """Raise `TableError`, with nothing changed, for content that must stay."""
         foreign = found.at(Place.FOREIGN)
         if foreign:
             raise TableError(
@@ -95,17 +95,17 @@ class SchemaDrop:
     def _delete(self, found: _Contents) -> None:
         may_go = {Place.FREE, Place.TABLE, Place.REMAINS} if self.cascade else {Place.FREE}
         for name in found.places:
-            with suppress(TableNotFoundError):  # another process took it away while this waited
+            with suppress(TableNotFoundError):  # another process removed it during the wait
                 is_still = partial(self._is_one_of, may_go, name)
                 take_away(self.storage, name, is_still, lock_timeout_ms=self.lock_timeout_ms)
         for path in found.views:
             self.storage.delete(path)
-        # Whoever makes a table looks for the file that says whose its folder is: that goes first.
+        # A maker of tables checks the file that names the folder's owner, so that goes first.
         for stage in sorted(found.stages, key=lambda stage: stage.is_directory):
             self._take_stage(stage)
 
     def _is_at_work(self, stage: StoredFile) -> bool:
-        """Whether it is the owner's file of a folder, and that process may still be at work."""
+        """True if it is the owner file of a folder whose process may still be running."""
         try:
             return not stage.is_directory and may_be_at_work(parse_signature(self.storage.read(stage.path)))
         except StoredFileNotFoundError:
@@ -116,7 +116,7 @@ class SchemaDrop:
         return found in may_go and (found is not Place.FREE or self.storage.head(name.path) is not None)
 
     def _take_stage(self, stage: StoredFile) -> None:
-        """Take away a table that another process is making, so that it cannot get a name any more."""
+        """Remove a table that another process is making, so that it cannot get a name."""
         if not stage.is_directory:
             self.storage.delete(stage.path)
             return
@@ -124,7 +124,7 @@ class SchemaDrop:
             self.storage.rename_tree(stage.path, f"{self.schema}/{NOTES}/{uuid.uuid4().hex}")
 
     def _remove(self) -> bool:
-        """Delete what the catalog keeps beside relations, and the folder where nothing else is in it; whether it is gone."""
+        """Delete catalog files and then the folder, if nothing else is in it; True if it is gone."""
         if not in_object_store(self.storage):
             empty_bin(self.storage, self.schema)
         for entry in self.storage.list(f"{self.schema}/{FUNCTIONS}"):
@@ -137,7 +137,7 @@ class SchemaDrop:
             kept = self.storage.read(path)
             self.storage.delete(path)
             if not self.storage.delete_empty(self.schema):
-                # The schema lives on, for others made something in it, unless the next round deletes that.
+                # Others made something, so the schema lives on, unless the next round deletes that.
                 with suppress(StoredFileExistsError):
                     self.storage.create(path, kept)
                 return False

@@ -1,4 +1,4 @@
-"""Commands that look: each reads one state of a table and prints it."""
+"""Read-only commands: each reads one state of a table and prints it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def schema(settings: Settings, table: str, as_of: str | None) -> None:
 @click.option("--archived", is_flag=True, help="Archived instants, too.")
 @with_settings
 def timeline(settings: Settings, table: str, limit: int | None, archived: bool) -> None:
-    """List what happened to the table, newest first, and what each instant keeps or holds up."""
+    """List the table's instants, newest first, and what each keeps or blocks."""
     rows = [asdict(entry) for entry in history(settings.open(table), limit, archived=archived)]
     show_rows(settings, rows, [field.name for field in fields(HistoryEntry)])
 
@@ -59,7 +59,7 @@ def timeline(settings: Settings, table: str, limit: int | None, archived: bool) 
 @click.option("--where", metavar="CONDITION", help=f"Say which of them a reading of such rows passes over, and why. {WHERE}")
 @with_settings
 def files(settings: Settings, table: str, where: str | None) -> None:
-    """List the file slices that make the table now."""
+    """List the current file slices."""
     state, names = settings.open(table), ("partition", "file_id", "instant", "base_file_bytes", "log_files", "log_bytes")
     if where is None:
         show_rows(settings, [describe_slice(piece) for piece in state.view.latest_slices()], names)
@@ -86,7 +86,7 @@ def files(settings: Settings, table: str, where: str | None) -> None:
 @click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write to a file instead of standard output.")
 @with_settings
 def read(settings: Settings, table: str, **options: Any) -> None:
-    """Read rows: the newest snapshot, an earlier one, or what changed between two moments."""
+    """Read rows: the newest snapshot, an earlier one, or the changes between two moments."""
     form = _form(settings, options["form"], options["output"])
     query = _query(options["as_of"], options["begin"], options["end"], options["read_optimized"])
     state = settings.open(table)

@@ -1,4 +1,4 @@
-"""Commands that ask whether a table is whole and in order, and see to it."""
+"""Commands that check a table and repair it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lakehouse_engine.verify import verify as verify_table
 @click.option("--quick", is_flag=True, help="Names and sizes only: no data file is read.")
 @with_settings
 def verify(settings: Settings, table: str, quick: bool) -> None:
-    """Check that the table is whole: metadata, files, sizes, checksums, no record key twice. Exit code 1 where it is not."""
+    """Check that the table is whole: metadata, files, sizes, checksums, unique record keys. Exit code 1 if not."""
     with counting(f"verifying {table}", silent=settings.as_json) as progress:
         report = verify_table(settings.open(table), quick=quick, progress=progress)
     if settings.as_json:
@@ -56,7 +56,7 @@ def _count(findings: int) -> str:
 @click.argument("table")
 @with_settings
 def writers(settings: Settings, table: str) -> None:
-    """Say who is writing the table, since when and how alive, who holds its lock, and who waits for that."""
+    """List the writers of the table, since when and whether they are alive, the holder of its lock, and who waits for it."""
     rows = [asdict(one) for one in find_writers(settings.open(table))]
     if rows or settings.as_json:
         show_rows(settings, rows, [field.name for field in fields(Writer)])
@@ -76,11 +76,11 @@ def writers(settings: Settings, table: str) -> None:
 @dry_run_option
 @with_settings
 def repair(settings: Settings, table: str, **arguments: bool) -> None:
-    """Take back dead writes and finish what was cut off, as the next write would; with --dry-run only say so.
+    """Take back dead writes and finish interrupted work, as the next write would; --dry-run only reports.
 
-    Exit code 1 where something is left that somebody has to see to.
+    Exit code 1 if something remains that a person has to act on.
     """
-    # Not by opening the table: that its properties cannot be read may be what is to be repaired.
+    # Does not open the table: unreadable properties may be what has to be repaired.
     storage = storage_for(settings.directory(table, damaged=True))
     with working(f"repairing {table}"):
         report = repair_table(storage, lock_timeout_ms=LOCK_TIMEOUT_MS.default, **arguments)

@@ -17,7 +17,7 @@ from lakehouse_engine.errors import LakehouseError
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """Where a command is, and the line that says what it does."""
+    """Module of a command, and its one-line description."""
 
     module: str
     attribute: str
@@ -36,21 +36,22 @@ COMMANDS = {
     "restore": _Home("savepoints", "restore", "Bring the table back to a savepoint or commit."),
     "rollback": _Home("savepoints", "rollback", "Take the newest commit back."),
     "compact": _Home("services", "compact", "Merge the logs of a merge-on-read table into base files."),
-    "cluster": _Home("unavailable", "cluster", "Not available in this version."),
+    "cluster": _Home("services", "cluster", "Write rows of many files again together, sorted."),
     "clean": _Home("services", "clean", "Delete files that no query within the retention reads."),
     "archive": _Home("services", "archive", "Move old instants to the archived timeline."),
     "writers": _Home("health", "writers", "Say who is writing a table, and what waits for what."),
     "verify": _Home("health", "verify", "Check that the table is whole."),
+    "metadata": _Home("metadata", "metadata", "Check the metadata table that Hudi keeps beside a table."),
     "repair": _Home("health", "repair", "Take back dead writes, finish what was cut off, see to damaged metadata."),
     "abort-uploads": _Home("warehouse", "abort_uploads", "Remove what killed writers had sent of files to S3."),
     "upgrade": _Home("versions", "upgrade", "Bring a table to a later table version."),
     "downgrade": _Home("versions", "downgrade", "Bring a table to an earlier table version."),
 }
-"""Each is imported when it is called: a command starts as fast as it can alone."""
+"""Commands are imported when called, so that each starts as fast as it can alone."""
 
 
 class LakehouseGroup(click.Group):
-    """Finds commands in their modules, and ends every expected error in one line and its exit code."""
+    """Finds commands in their modules, and turns every expected error into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -84,7 +85,7 @@ class LakehouseGroup(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 @click.pass_context
 def cli(context: click.Context, warehouse: str, as_json: bool) -> None:
-    """Look into Apache Hudi tables, and look after them. TABLE is schema.table of the warehouse, or a table's directory.
+    """Inspect and maintain Apache Hudi tables. TABLE is schema.table of the warehouse, or a table's directory.
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (nothing was changed).
     """

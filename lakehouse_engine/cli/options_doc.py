@@ -1,4 +1,4 @@
-"""`docs/options.md`, from the options themselves: `python -m lakehouse_engine.cli.options_doc > docs/options.md`."""
+"""Generates `docs/options.md` from the options: `python -m lakehouse_engine.cli.options_doc > docs/options.md`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ Keys with these prefixes tune machinery of Hudi that is not here. They are accep
 _UNAVAILABLE = """
 ## Refused by name
 
-These keys of Hudi's ask for what this version has not, and so does every other key under `hoodie.metadata.`, `hoodie.clustering.` and
-`hoodie.table.cdc.`. The value in the table is accepted, as it asks for what is done; others raise `UnavailableError`, and nothing is
-changed.
+These keys of Hudi's ask for what this version has not, and so does every other key under `hoodie.metadata.` and `hoodie.table.cdc.`.
+The value in the table is accepted, as it asks for what is done; others raise `UnavailableError`, and nothing is changed.
 
 | Key | Accepted | |
 |---|---|---|
@@ -53,7 +52,7 @@ def _row(option: Option[object]) -> str:
 def _default(value: object) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return f"`{value}`" if value not in ("", None) else ""
+    return f"`{value}`" if value not in ("", None, ()) else ""
 
 
 if __name__ == "__main__":

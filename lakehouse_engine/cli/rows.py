@@ -37,7 +37,7 @@ def limited(tables: Iterator[pa.Table], limit: int | None) -> Iterator[pa.Table]
 def write_rows(tables: Iterator[pa.Table], schema: pa.Schema, form: str, output: str | None) -> int:
     """Write all rows in one of `FORMATS` to the file `output`, or to standard output; returns their number.
 
-    A file appears under its name when it is whole. Raises `UnsupportedTypeError` for nested columns as CSV.
+    A file gets its name when it is complete. Raises `UnsupportedTypeError` for nested columns as CSV.
     """
     if form == "table":
         return _table(tables, schema)
@@ -72,7 +72,7 @@ def _check_flat(schema: pa.Schema) -> None:
 
 
 def _json(tables: Iterator[pa.Table], schema: pa.Schema, sink: BinaryIO) -> int:
-    """An array with one object a row."""
+    """An array with one object per row."""
     rows, before = 0, b"[\n"
     for table in tables:
         for batch in table.to_batches(_JSON_BATCH):
@@ -95,12 +95,12 @@ def _parquet(tables: Iterator[pa.Table], schema: pa.Schema, sink: BinaryIO) -> i
 
 
 def _values(table: pa.Table | pa.RecordBatch) -> Sequence[list[object]]:
-    """Column by column, in JSON's terms."""
+    """Values of a column as JSON values."""
     return [[_mapped(value, column.type) for value in _objects(column)] for column in table.columns]
 
 
 def _objects(column: pa.Array | pa.ChunkedArray) -> list[object]:
-    """As `to_pylist`, with text in the place of days and moments outside of the years 1 to 9999, which Python has no objects for."""
+    """Like `to_pylist`, with text for days and moments outside the years 1 to 9999, for which Python has no objects."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (OverflowError, ValueError):
@@ -122,7 +122,7 @@ def _object(value: pa.Scalar) -> object:
 
 def _iso(text: str) -> str:
     """Arrow's text of a day or moment in the form of Python's `isoformat`."""
-    if text.startswith("<"):  # it says that the value is out of range, and which one it is
+    if text.startswith("<"):  # Arrow marks it as out of range, with the value
         return text
     day, separator, time = text.partition(" ")
     return f"{day}T{time.replace('Z', '+00:00').replace('.000000', '')}" if separator else day

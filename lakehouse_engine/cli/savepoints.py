@@ -1,4 +1,4 @@
-"""Commands that keep a table as it is, and bring it back."""
+"""Commands that keep states of a table, and bring them back."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def delete(settings: Settings, table: str, savepoint: str, options: dict[str, st
     found = services.delete_savepoint(savepoint, dry_run=True)
     if not dry_run:
         confirm(f"Delete the savepoint {found.name or found.instant} of {table}?", yes=yes)
-        # By its instant, so that "latest" is the savepoint that was confirmed.
+        # Given as an instant, so that "latest" is the savepoint that was confirmed.
         found = services.delete_savepoint(found.instant)
     show_facts(settings, {**savepoint_row(found), "dry_run": dry_run})
 
@@ -94,7 +94,7 @@ def restore(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Bring the table back to a savepoint or commit. What was written since is gone, for every reader."""
+    """Bring the table back to a savepoint or commit. Everything written since is gone for every reader."""
     if (savepoint is None) == (to is None):
         raise click.UsageError("a restore goes to a savepoint or to a commit: give one of --savepoint and --to")
     services = open_services(settings, table, options)
@@ -102,7 +102,7 @@ def restore(
     if not dry_run:
         confirm(_question(table, planned), yes=yes)
         with working(f"restoring to {planned.restored_to}"):
-            # By its instant, so that "latest" is the savepoint that was confirmed.
+            # Given as an instant, so that "latest" is the savepoint that was confirmed.
             target = planned.restored_to
             planned = services.restore(
                 target if savepoint else None, to=target if to else None, cascade=cascade, accept_future=accept_future
@@ -130,6 +130,6 @@ def rollback(settings: Settings, table: str, instant: str | None, options: dict[
     if not dry_run:
         confirm(f"Take back the {planned.action} {planned.rolled_back} of {table} with {planned.rows_taken_back} rows?", yes=yes)
         with working(f"rolling back {planned.rolled_back}"):
-            # By its instant, so that a commit that came meanwhile is not taken for it.
+            # Given as an instant, so that a commit made meanwhile is not taken back.
             planned = services.rollback(planned.rolled_back)
     show_result(settings, planned)

@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape."""
+"""Maintenance commands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.progress import working
 from lakehouse_engine.cli.terminal.results import show_result
 from lakehouse_engine.cli.work import open_services
+from lakehouse_engine.services.cluster.request import CLUSTERING_OPS
 from lakehouse_engine.table_services import COMPACTION_OPS
 
 _COUNT = click.IntRange(min=1)
@@ -34,12 +35,31 @@ def compact(settings: Settings, table: str, op: str, instant: str | None, log: b
 
 @click.command()
 @click.argument("table")
+@click.option("--op", type=click.Choice(CLUSTERING_OPS), default="schedule_and_run", show_default=True, help="What to do.")
+@click.option("--order-by", metavar="COLUMN[,COLUMN...]", help="Columns to sort rows by.")
+@click.option("--layout", metavar="LAYOUT", help="linear, z_order or hilbert.")
+@click.option("--partition", "partitions", multiple=True, metavar="PATH", help="A partition to look at (all); may be repeated.")
+@click.option("--instant", metavar="INSTANT", help="The scheduled clustering to run (the oldest); with --op run.")
+@options_option
+@dry_run_option
+@with_settings
+def cluster(settings: Settings, table: str, op: str, order_by: str | None, partitions: tuple[str, ...], **arguments: Any) -> None:
+    """Write rows of many files again together, sorted and in files of a good size."""
+    services = open_services(settings, table)
+    columns = None if order_by is None else [name.strip() for name in order_by.split(",") if name.strip()]
+    with working(f"clustering {table}"):
+        result = services.cluster(op, order_by=columns, partitions=list(partitions) or None, **arguments)
+    show_result(settings, result)
+
+
+@click.command()
+@click.argument("table")
 @click.option("--retain-commits", type=_COUNT, metavar="N", help="Keep the files of the last N commits.")
 @options_option
 @dry_run_option
 @with_settings
 def clean(settings: Settings, table: str, **arguments: Any) -> None:
-    """Delete files that no query within the retention reads. Files of savepoints stay."""
+    """Delete files that no query within the retention reads. Savepoints keep their files."""
     services = open_services(settings, table)
     with working(f"cleaning {table}"):
         result = services.clean(**arguments)

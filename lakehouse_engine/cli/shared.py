@@ -1,4 +1,4 @@
-"""What every command does: find its settings, print rows or facts."""
+"""Parts of every command: its settings, and printing of rows or facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Command = Callable[..., Any]
 
 
 def with_settings(command: Command) -> Command:
-    """Hand the command its `Settings`; --warehouse and --json may stand after its name, too."""
+    """Pass the command its `Settings`; --warehouse and --json are also accepted after its name."""
 
     @click.option("--warehouse", metavar="DIR", help="The warehouse.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
@@ -29,7 +29,7 @@ def with_settings(command: Command) -> Command:
 
 
 MOST = 2**63 - 1
-"""The greatest count that an option takes."""
+"""Greatest count that an option accepts."""
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 accept_future_option = click.option(
     "--accept-future", is_flag=True, help="Go on from instants that a writer with a wrong clock put into the future."
@@ -51,7 +51,7 @@ options_option = click.option(
 
 
 def show_rows(settings: Settings, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
-    """Rows as JSON objects, or the named members of each as a table, in which nothing is a blank."""
+    """Rows as JSON objects, or the named members of each as a table, with a mark for empty values."""
     if settings.as_json:
         print_json(rows)
     else:
@@ -59,7 +59,7 @@ def show_rows(settings: Settings, rows: Sequence[dict[str, Any]], names: Sequenc
 
 
 def show_facts(settings: Settings, facts: Mapping[str, Any]) -> None:
-    """Facts as one JSON object, or one a line; members whose name ends in `bytes` in the units that people read."""
+    """Facts as one JSON object, or one per line; members whose name ends in `bytes` in readable units."""
     if settings.as_json:
         print_json(facts)
     else:

@@ -1,4 +1,4 @@
-"""What a command is about: the warehouse, and the table that its argument names."""
+"""Warehouse and table that a command's arguments name."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _PROPERTIES = f"{META_FOLDER}/hoodie.properties"
 
 @dataclass(slots=True)
 class Settings:
-    """Options that every command takes, before its name or after it."""
+    """Options that every command accepts, before or after its name."""
 
     warehouse: str
     as_json: bool = False
 
     def catalog(self) -> Catalog:
-        """Raises `OptionError` when the warehouse is not there."""
+        """Raises `OptionError` if the warehouse does not exist."""
         if not is_object_store(self.warehouse) and not ospath.isdir(self.warehouse):
             raise OptionError(f"there is no warehouse directory {self.warehouse!r}; give one with --warehouse")
         return Catalog(storage_for(self.warehouse))
 
     def open(self, table: str) -> TableState:
-        """The table that `table` names. Raises `TableNotFoundError`, `SqlError` for text that is neither a name nor a path."""
+        """The table that `table` names. Raises `TableNotFoundError`, and `SqlError` for text that is neither a name nor a path."""
         return TableState.load(storage_for(self.directory(table)))
 
     def directory(self, table: str, *, damaged: bool = False) -> str:
-        """Where the table is that `table` names; `damaged`: also one without its properties. Raises as `open`."""
+        """Place of the table that `table` names; `damaged`: even if its properties are missing. Raises as `open`."""
         if "/" in table or table.startswith((".", "~", "file:")):
             return ospath.expanduser(table)
         if ospath.isfile(f"{table}/{_PROPERTIES}"):

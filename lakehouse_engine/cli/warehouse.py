@@ -1,4 +1,4 @@
-"""Commands about the warehouse as a whole."""
+"""Commands about the whole warehouse."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tables(settings: Settings, schema_name: str | None) -> None:
 @dry_run_option
 @with_settings
 def abort_uploads(settings: Settings, older_than_hours: int, dry_run: bool) -> None:
-    """Remove what killed writers had sent of files to S3, which no listing shows and the bucket's owner pays for."""
+    """Remove parts of files that killed writers had sent to S3; no listing shows them, and the bucket's owner pays for them."""
     found = clear_uploads(settings.catalog().storage, older_than_hours, dry_run=dry_run)
     rows = [{"path": one.path, "begun": datetime.fromtimestamp(one.begun_ms / 1000, timezone.utc).isoformat()} for one in found]
     if rows or settings.as_json:

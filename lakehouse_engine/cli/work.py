@@ -1,4 +1,4 @@
-"""Tables to be worked on: what commands that change a table begin with."""
+"""Opens tables for commands that change them."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ class WatchedTable(TableServices):
 
 
 def open_services(settings: Settings, table: str, options: Mapping[str, str] | None = None) -> TableServices:
-    """The table that a command's argument names, with `hoodie.*` options for it. Raises as `Settings.open`, and `UnknownOptionError`."""
+    """The table that a command's argument names, with `hoodie.*` options. Raises as `Settings.open`, and `UnknownOptionError`."""
     return WatchedTable(storage_for(settings.directory(table)), options=options)

@@ -1,1 +1,1 @@
-"""The one way to a completed instant: the lock, bringing a table to order, the transaction; and how what died is taken back."""
+"""The only way to a completed instant: lock, recovery, transaction; and how the work of dead processes is taken back."""

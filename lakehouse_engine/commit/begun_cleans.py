@@ -1,4 +1,4 @@
-"""Cleans that were begun: the files that one names, and what there is to say of one from what is gone of them."""
+"""Interrupted cleans: the files that one names, and its outcome so far."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lakehouse_engine.errors import MetadataError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata, HoodieCleanPartitionMetadata
@@ -15,7 +14,7 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 
 
 def stored_plan(timeline: ActiveTimeline, clean: Instant) -> HoodieCleanerPlan:
-    """From the requested file; where that is damaged, from the inflight file, which has it as well. Raises as `ActiveTimeline.plan`."""
+    """The plan from the requested file, or from the inflight file if that is damaged. Raises as `ActiveTimeline.plan`."""
     try:
         return timeline.plan(HoodieCleanerPlan, clean.at(State.REQUESTED))
     except MetadataError:
@@ -25,8 +24,8 @@ def stored_plan(timeline: ActiveTimeline, clean: Instant) -> HoodieCleanerPlan:
 
 
 def planned_files(plan: HoodieCleanerPlan) -> dict[str, list[str]]:
-    """Paths relative to the table, by partition. Those in a plan are absolute and hold where the table was when it was made:
-    partition and name are what counts, so that a copied table does not delete the original's files.
+    """Planned paths relative to the table, by partition. A plan's absolute paths are from the table's place at planning; only partition and
+    name count, so that a copied table does not delete the original's files.
     """
     infos = plan.file_paths_to_be_deleted_per_partition or {}
     named: dict[str, list[str]] = {partition: [info.file_path or "" for info in infos[partition]] for partition in infos}
@@ -36,7 +35,7 @@ def planned_files(plan: HoodieCleanerPlan) -> dict[str, list[str]]:
 
 
 def partition_outcome(partition: str, policy: str, paths: Sequence[str], *, is_deleted: bool) -> HoodieCleanPartitionMetadata:
-    """What a clean says of a partition in which it deleted those files."""
+    """Outcome for a partition in which a clean deleted those files."""
     names = tuple(path.rpartition("/")[2] for path in paths)
     return HoodieCleanPartitionMetadata(
         partition_path=partition,
@@ -48,7 +47,7 @@ def partition_outcome(partition: str, policy: str, paths: Sequence[str], *, is_d
 
 
 def outcome_as_found(storage: Storage, instant_time: str, plan: HoodieCleanerPlan) -> HoodieCleanMetadata:
-    """The outcome of a clean by its plan: what that names and is not there was deleted."""
+    """Outcome of a clean by its plan: planned files that no longer exist were deleted."""
     gone = {partition: [path for path in paths if storage.head(path) is None] for partition, paths in planned_files(plan).items()}
     return HoodieCleanMetadata(
         start_clean_time=instant_time,
@@ -62,11 +61,11 @@ def outcome_as_found(storage: Storage, instant_time: str, plan: HoodieCleanerPla
     )
 
 
-def end_begun(storage: Storage, timeline: ActiveTimeline, clean: Instant, completed_at: str | None) -> None:
-    """Complete an inflight clean with what it deleted so far, so that nobody takes that for lost. The rest is to stay.
+def begun_outcome(storage: Storage, timeline: ActiveTimeline, clean: Instant) -> HoodieCleanMetadata:
+    """The outcome that completes an inflight clean with what it deleted so far, so that these files do not count as lost. The rest stays.
 
-    It names no earliest instant, and not how many versions it kept: the next clean looks at every partition. Raises `MetadataError` where
-    no state file has the whole plan.
+    It names no earliest instant and no number of kept versions: the next clean examines every partition. Raises `MetadataError` if no state
+    file has the whole plan.
     """
     found = outcome_as_found(storage, clean.requested_time, stored_plan(timeline, clean))
-    timeline.complete(clean, encode_plan(replace(found, earliest_commit_to_retain="", extra_metadata={})), completed_at)
+    return replace(found, earliest_commit_to_retain="", extra_metadata={})

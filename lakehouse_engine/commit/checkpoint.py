@@ -1,29 +1,28 @@
-"""The checkpoint of live files that archiving writes: what must be there is known whatever was archived (docs/adr/0014)."""
+"""Checkpoint of live files, written when instants are archived: required files stay known (docs/adr/0014)."""
 
 from __future__ import annotations
 
 import logging
 
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan
+from lakehouse_engine.manifest.archived_files import ArchivedFiles
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles, LiveGroup, WrittenFile
 from lakehouse_engine.model.order import is_between, is_later, just_before, latest
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
-from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
-from lakehouse_engine.view.archived_files import ArchivedFiles
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
 def write_checkpoint(state: TableState, until: str, archive_number: int) -> str:
-    """Make the checkpoint of what all writes up to `until` left, and those before; its instant, "" where there is nothing to tell.
+    """Write the checkpoint of what all writes up to `until` left; returns its instant, "" if there is nothing to record.
 
-    To be called under the table lock, once the archive file of that number is durable and before an instant leaves the active timeline.
-    Where it is not known what archived writes left, base files that are there are taken for it: a loss before now stays unknown.
+    Called under the table lock, once the archive file of that number is durable and before an instant leaves the active timeline. If the
+    files of archived writes are unknown, existing base files are recorded: an earlier loss stays unknown.
     """
     archived = state.archived_files()
     boundary = latest((until, archived.boundary))
@@ -38,9 +37,9 @@ def write_checkpoint(state: TableState, until: str, archive_number: int) -> str:
 
 
 def _told_to(state: TableState, archived: ArchivedFiles, boundary: str) -> str:
-    """Up to where all files of writes are known. What others archived may not be told whole, so that it ends this.
+    """Instant up to which all files of writes are known. Others may archive incompletely, which ends it.
 
-    Where it begins, nothing tells a table of which nothing was archived from one that lost its archive, but its files.
+    Before its start, only the files tell a table without an archive from one that lost it.
     """
     if not archived.all_told or (not archived.boundary and not _is_all_active(state)):
         return archived.told_to
@@ -49,7 +48,7 @@ def _told_to(state: TableState, archived: ArchivedFiles, boundary: str) -> str:
 
 
 def _is_all_active(state: TableState) -> bool:
-    """Whether every file of the table as it is comes from a write of the active timeline."""
+    """True if every current file comes from a write of the active timeline."""
     active = {one.requested_time for one in state.timeline.completed().writes()}
     logged = {file.path for write in state.active_writes() for _, file in write.files if file.is_log}
     return all(
@@ -59,9 +58,9 @@ def _is_all_active(state: TableState) -> bool:
 
 
 def keep_savepointed(state: TableState) -> None:
-    """Before the first archiving after each savepoint: keep what commits say of the files that it pins. Durable on return.
+    """Before the first archiving after each savepoint: record what commits say about its pinned files. Durable on return.
 
-    Later on a compaction that was pending at the savepoint may be archived too, and what it was made of is live no more.
+    A compaction that was pending at the savepoint may be archived later, and then its inputs are not live any more.
     """
     checkpoints, archived = LiveCheckpoints(state.storage, SAVEPOINTED), state.archived_files()
     if not archived.is_known:
@@ -90,7 +89,7 @@ def _pinned(state: TableState, time: str, archived: ArchivedFiles) -> LiveFiles:
 
 
 def lacks_checkpoint(state: TableState) -> bool:
-    """Whether reads must do without a whole checkpoint, at the price of reading the archive, or of not knowing what must be there."""
+    """True if reads lack a complete checkpoint: they then read the archive, or do not know which files are required."""
     archived = state.archived_files()
     if state.timeline.start is None:
         return False
@@ -98,9 +97,9 @@ def lacks_checkpoint(state: TableState) -> bool:
 
 
 def renew_checkpoint(state: TableState) -> str | None:
-    """Make a checkpoint where reads must do without a whole one, as of tables that others archived; its instant, None for no need.
+    """Write a checkpoint if reads lack one, as in tables that others archived; returns its instant, None if none is needed.
 
-    To be called under the table lock. Changes nothing that a reader of the table would see, but what it knows of lost files.
+    Called under the table lock. Changes nothing that a reader sees, except its knowledge of lost files.
     """
     archived = state.archived_files()
     start = state.timeline.start
@@ -108,7 +107,7 @@ def renew_checkpoint(state: TableState) -> str | None:
         return None
     until = archived.boundary
     if not archived.is_known:
-        # The last instant that is no longer on the timeline is not known either; nothing is between it and the start.
+        # The last archived instant is not known either; nothing is between it and the start.
         until = just_before(start.requested_time)
     time = write_checkpoint(state, until, state.archived_timeline.newest_number())
     LiveCheckpoints(state.storage).forget_before(time)
@@ -116,15 +115,15 @@ def renew_checkpoint(state: TableState) -> str | None:
 
 
 def _counted_to(state: TableState, archived: ArchivedFiles) -> str:
-    """The instant up to which writes are counted, or say nothing of the table as it is."""
+    """Instant up to which writes count, or say nothing about the current table."""
     if archived.is_known:
         return archived.boundary
-    since = proven_since(state)
+    since = state.proven_since
     return just_before(since) if since else ""
 
 
 def _listed(state: TableState) -> LiveFiles:
-    since = proven_since(state)
+    since = state.proven_since
     bases = [piece.base_file for piece in state.view.latest_slices() if piece.base_file is not None]
     return LiveFiles(
         {

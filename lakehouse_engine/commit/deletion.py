@@ -1,7 +1,6 @@
-"""The single door through which data files are deleted.
+"""The only place where data files are deleted.
 
-What savepoints pin is read anew at every call, so that no plan can be older than a savepoint that it hurts; callers hold the table
-lock, so none is made meanwhile.
+Every call reads anew what savepoints pin, so no plan can be older than a savepoint. Callers hold the table lock, so none is made meanwhile.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 _THREADS = 8
 _WORTH_THREADS = 64
-"""Files from which on they are deleted side by side: a few are quicker one after the other."""
+"""Number of files from which deletions run in parallel; fewer are quicker one by one."""
 
 
 def delete_files_of(storage: Storage, instant_time: str, paths: Iterable[str]) -> list[str]:
-    """Delete data files that an instant wrote, durably; the paths (relative to the table) that were there.
+    """Delete data files of an instant, durably; returns the paths (relative to the table) that existed.
 
-    A path that is no data file, that holds anything of another instant, or that a savepoint pins is refused with `ProtectedFileError`
-    before anything is deleted: the list may come from a file on disk, and must not be able to name anything else.
+    Raises `ProtectedFileError` before anything is deleted for a path that is not a data file, holds anything of another instant, or is
+    pinned: the list may come from a file on disk.
     """
 
     def check(file: BaseFile | LogFile) -> None:
@@ -46,7 +45,7 @@ def delete_files_of(storage: Storage, instant_time: str, paths: Iterable[str]) -
 
 
 def delete_files_after(storage: Storage, order: Order, instant_time: str, paths: Iterable[str]) -> list[str]:
-    """As `delete_files_of`, for files of instants that come after that of `instant_time`."""
+    """`delete_files_of` for files of instants after `instant_time`."""
 
     def check(file: BaseFile | LogFile) -> None:
         if not _written_after(storage, order, file, instant_time):
@@ -58,13 +57,13 @@ def delete_files_after(storage: Storage, order: Order, instant_time: str, paths:
 
 
 def delete_unpinned(storage: Storage, paths: Iterable[str]) -> list[str]:
-    """Delete data files of any instant, for a clean; refuses what savepoints pin and what is no data file as `delete_files_of`."""
+    """Delete data files of any instant, for a clean; refuses pinned files and other paths like `delete_files_of`."""
     return _delete(storage, paths, lambda file: None)
 
 
 def delete_cleaned(state: TableState, paths: Iterable[str]) -> list[str]:
-    """As `delete_unpinned`, and refuses what no clean may take: files of the newest slice of a group, of a group that a pending table
-    service is about to read, and of instants that are not committed. The partitions are listed anew.
+    """Like `delete_unpinned`, and refuses what no clean may delete: the newest slice of a group, groups that a pending service will read,
+    and files of uncommitted instants. Lists the partitions again.
     """
     wanted = sorted(set(paths))
     needed = needed_files(state, (parent_of(path) for path in wanted))
@@ -77,13 +76,13 @@ def delete_cleaned(state: TableState, paths: Iterable[str]) -> list[str]:
 
 
 def delete_strays(state: TableState, partitions: Iterable[str], *, most_logs: int | None = None) -> list[str]:
-    """Delete what attempts of tasks left in these partitions that outlived their commits (`strays`); the paths that were there."""
+    """Delete files that late task attempts left in these partitions (`strays`); returns the paths that existed."""
     return _delete(state.storage, stray_files(state, partitions, most_logs=most_logs), lambda file: None)
 
 
 def clear_strays(state: TableState, partitions: Iterable[str], *, most_logs: int | None = None, anew: bool = False) -> None:
-    """As `delete_strays`, beside something that does not depend on it: what fails is logged, and left to the next write there. `anew`: of
-    the table as it is now.
+    """Like `delete_strays`, beside an independent action: failures are logged, and left to the next write there. `anew`: for the current
+    table.
     """
     try:
         removed = delete_strays(state.refresh() if anew else state, partitions, most_logs=most_logs)
@@ -115,13 +114,13 @@ def _delete(storage: Storage, paths: Iterable[str], check: Callable[[BaseFile | 
 
 
 def _make_durable(storage: Storage, deleted: Sequence[str]) -> None:
-    # Or a power cut could bring them back after the instant that would tell on them is gone.
+    # Otherwise a power cut could bring them back after the instant that reveals them is gone.
     for folder in sorted({parent_of(path) for path in deleted}):
         storage.sync(folder)
 
 
 def parse_data_file(path: str) -> BaseFile | LogFile:
-    """The base or log file of that path. Raises `ProtectedFileError` for a path that is no data file."""
+    """Base or log file of that path. Raises `ProtectedFileError` for a path that is not a data file."""
     folder, _, name = path.rpartition("/")
     try:
         return parse_base_file(folder, name) if is_base_file_name(name) else parse_log_file(folder, name)
@@ -135,14 +134,14 @@ def _written_by(storage: Storage, file: BaseFile | LogFile, instant_time: str) -
     try:
         return log_owners(storage, file).only(instant_time)
     except StoredFileNotFoundError:
-        return True  # a rollback that is resumed has deleted it before
+        return True  # an earlier run of a resumed rollback has deleted it
 
 
 def _written_after(storage: Storage, order: Order, file: BaseFile | LogFile, instant_time: str) -> bool:
     if isinstance(file, BaseFile):
         return order.is_after(file.instant_time, instant_time)
     if order.is_after(file.base_instant, instant_time):
-        return True  # a slice has no block that is older than itself
+        return True  # no block of a slice is older than the slice
     try:
         owners = log_owners(storage, file)
     except StoredFileNotFoundError:

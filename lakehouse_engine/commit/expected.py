@@ -1,7 +1,7 @@
-"""What a read-modify-write read, and whether it still stands when the write gets the lock.
+"""What a read-modify-write has read, and whether that is unchanged when the write gets the lock.
 
-The state that was read is a set of writes, never "all up to an instant": beside other writers an instant can complete after a later one.
-Services that leave rows as they are (compaction, clustering) do not count. A write that was archived in between is still there.
+The state that was read is a set of writes, not "everything up to an instant": beside other writers an instant can complete after a later
+one. Services that keep rows (compaction, clustering) do not count. Archived writes still count as present.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from lakehouse_engine.view.table_state import TableState
 Result = TypeVar("Result")
 
 _LONGEST_PAUSE = 0.05
-"""Seconds before the first repetition, at most; at random, so that two that met do not meet again."""
+"""Maximum seconds before the first repetition; random, so that two processes do not collide again."""
 _NAMED_PARTITIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedState:
-    """The completed writes that a statement's reading rests on.
+    """Completed writes that a statement has read.
 
-    `instant` is the newest of them, for messages. `partitions` are the paths that were read; None: any row may have been.
+    `instant` is the newest of them, for messages. `partitions` are the paths read; None: any row.
     """
 
     instant: str | None
@@ -44,22 +44,22 @@ class ExpectedState:
 
     @classmethod
     def of(cls, state: TableState) -> ExpectedState:
-        """What a reading of `state` saw."""
+        """What a read of `state` saw."""
         writes = frozenset(instant.requested_time for instant in state.timeline.completed().writes())
         return cls(state.order.newest(writes), writes)
 
     def within(self, partitions: Iterable[str]) -> ExpectedState:
-        """The same, where nothing but rows of `partitions` was read."""
+        """The same, limited to rows of `partitions`."""
         return replace(self, partitions=frozenset(partitions))
 
     def after(self, own: Iterable[str]) -> ExpectedState:
-        """The same with writes of the reader's own on top."""
+        """The same plus the reader's own writes."""
         writes = self.writes.union(own)
         return replace(self, instant=latest(writes) or None, writes=writes)
 
 
 def check_expected(now: TableState, expected: ExpectedState) -> None:
-    """Raise `ChangedSinceReadError` where a write that `expected` does not have changed what was read, or one that it has is gone.
+    """Raise `ChangedSinceReadError` if a write that `expected` lacks has changed what was read, or one that it has is gone.
 
     `now` is the table under its lock.
     """
@@ -71,8 +71,8 @@ def check_expected(now: TableState, expected: ExpectedState) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Partitions that a commit wrote files of, or replaced files in; those from which it may have taken rows; and whether it looked keys up
-    and stored rows of some that it did not find.
+    """Partitions in which a commit wrote or replaced files; those from which it may have removed rows; and whether it looked up keys and
+    stored some that it did not find.
     """
 
     partitions: frozenset[str]
@@ -80,13 +80,13 @@ class Touched:
     adds_unfound: bool
 
     def within(self, partitions: frozenset[str] | None) -> frozenset[str]:
-        """Those of `partitions` (None: of all) that were touched."""
+        """Those of `partitions` (None: all) that were touched."""
         return self.partitions if partitions is None else self.partitions & partitions
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """That nobody touched, after an instant, what a write is going to change. `unseen` are the writes after it, with what they touched."""
+    """Checks that no write after an instant has touched what a write will change. `unseen` are the later writes, with what they touched."""
 
     state: TableState
     instant: str
@@ -94,9 +94,9 @@ class Expectation:
 
     @classmethod
     def since(cls, now: TableState, instant: str, *, exact: bool) -> Expectation:
-        """Of the table under its lock. `exact`: `instant` names a write, rather than a point in time.
+        """For the table under its lock. `exact`: `instant` names a write, not a point in time.
 
-        Raises `ChangedSinceReadError` where there is no such write (any more), or where what came after it is archived by now.
+        Raises `ChangedSinceReadError` if that write does not exist (any more), or if later ones are already archived.
         """
         completed = frozenset(one.requested_time for one in now.timeline.completed().writes())
         order, moment = now.order, now.order.moment(instant) if exact else instant
@@ -108,17 +108,17 @@ class Expectation:
         return cls(now, instant, tuple(_unseen(now, expected)))
 
     def check(self, own: Touched) -> None:
-        """Raise `ChangedSinceReadError` where one of the write's `own` partitions was touched.
+        """Raise `ChangedSinceReadError` if one of the write's `own` partitions was touched.
 
-        A row whose key was not found may be one that the caller read in another partition and moves: whoever took rows away meanwhile,
-        wherever it was, may have taken that one.
+        A row whose key was not found may be one that the caller read in another partition and moves: a write that removed rows anywhere may
+        have removed that one.
         """
         for instant, touched in self.unseen:
             if found := touched.within(own.partitions) or (touched.taken_from if own.adds_unfound else None):
                 raise _changed(self.state, self.instant, instant, found)
 
     def check_untouched(self, partitions: frozenset[str] | None) -> None:
-        """Of a write that finds nothing to change, as the table is now: raise where one of `partitions` (None: any) was touched."""
+        """For a write that finds nothing to change: raise if one of `partitions` (None: any) was touched."""
         for instant, touched in self.unseen:
             if found := touched.within(partitions):
                 raise _changed(self.state, self.instant, instant, found)
@@ -140,9 +140,9 @@ def check_generated(now: TableState, wanted: Sequence[Generated], given: Sequenc
 
 
 def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant, Touched]]:
-    """Writes of `now` that `expected` does not have, each with what it touched; no partition for a change of the columns.
+    """Writes of `now` that `expected` lacks, with what each touched; no partition for a change of columns.
 
-    Raises `ChangedSinceReadError` where writes were taken back, or where what came between is archived by now.
+    Raises `ChangedSinceReadError` if writes were taken back, or if what came between is already archived.
     """
     completed = {instant.requested_time: instant for instant in now.timeline.completed().writes()}
     _check_all_there(now, expected, completed)
@@ -154,7 +154,7 @@ def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant,
 
 
 def _check_all_there(now: TableState, expected: ExpectedState, completed: Iterable[str]) -> None:
-    """Archived writes count as there. What is on neither timeline was taken back, and what was read of it is no more."""
+    """Archived writes count as present. A write on neither timeline was taken back, with everything that was read of it."""
     gone = expected.writes - set(completed)
     if not gone:
         return
@@ -184,7 +184,7 @@ def _archived_writes(now: TableState) -> set[str]:
 
 
 def _keeps_rows(config: TableConfig, instant: Instant, metadata: HoodieCommitMetadata) -> bool:
-    """Whether a commit only wrote stored rows anew. A plain commit of a merge-on-read table is a compaction, whatever it says."""
+    """True if a commit only rewrote stored rows. A plain commit of a merge-on-read table is a compaction, whatever it says."""
     if metadata.operation_type is WriteOperationType.ALTER_SCHEMA:
         return False
     compacted = config.table_type is TableType.MERGE_ON_READ and instant.action is Action.COMMIT
@@ -201,7 +201,7 @@ def touched_by(metadata: HoodieCommitMetadata) -> Touched:
 
 
 def _may_take_rows(stat: HoodieWriteStat) -> bool:
-    """A row that is logged for a stored key may be one that says of itself that it is deleted; it counts as an update."""
+    """A logged row for a stored key may mark itself as deleted; it counts as an update."""
     return bool(stat.num_deletes or (stat.log_version is not None and stat.num_update_writes))
 
 
@@ -238,10 +238,10 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def repeated(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
-    """The result of `attempt`, which reads and writes, made up to `retries` times more while others change what it reads.
+    """Result of `attempt`, which reads and writes, repeated up to `retries` times while others change what it reads.
 
-    `again` is called before each repetition. Who was overtaken twice, or has one repetition left, reads and writes under the table's lock:
-    among many that change the same rows, each has its turn. Raises what the last one raised.
+    `again` runs before each repetition. After two conflicts, or in the last repetition, it runs under the table's lock, so that each of
+    many competing writers gets its turn. Raises the last attempt's error.
     """
     turn: AbstractContextManager[object] = nullcontext()
     for number in range(retries + 1):

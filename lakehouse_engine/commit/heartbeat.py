@@ -1,4 +1,4 @@
-"""The heartbeat of a write of this process, from before its instant is requested until it is completed or taken back."""
+"""Heartbeat of a write of this process, from before its instant is requested until it is completed or taken back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Beating:
-    """The heartbeat of an instant of this process, while it is written. `interval_ms` in milliseconds."""
+    """Heartbeat of an instant while this process writes it. `interval_ms` in milliseconds."""
 
     storage: Storage
     instant_time: str
@@ -32,7 +32,7 @@ class Beating:
     _thread: threading.Thread | None = None
 
     def start(self, *, take_over: bool = False) -> None:
-        """Raises `StoredFileExistsError` where another writer has a heartbeat of the same instant, unless it is to be taken over."""
+        """Raises `StoredFileExistsError` if another writer has a heartbeat for the same instant, unless it is taken over."""
         body = begin_work(self._nonce)
         try:
             (self.storage.overwrite if take_over else self.storage.create)(heartbeat_file(self.instant_time), body)
@@ -43,10 +43,10 @@ class Beating:
         self._thread.start()
 
     def stop(self, *, pending: bool = False) -> None:
-        """End it. A file that cannot be removed is logged: the process of that heartbeat is known to be done with it.
+        """End it. A file that cannot be removed is logged: the heartbeat's process is known to be finished.
 
-        `pending`: the instant stays as it is, and is to be taken back or finished by whoever comes next. Its heartbeat says so: an instant
-        without one is of Hudi.
+        `pending`: the instant stays pending, for the next process to take back or finish. The heartbeat says so, because an instant without
+        one is Hudi's.
         """
         self._stopped.set()
         if self._thread is not None:
@@ -60,7 +60,7 @@ class Beating:
             logger.warning("the heartbeat of %s could not be ended: %s", self.instant_time, error)
 
     def _say_ended(self, path: str) -> bool:
-        """Whether there was room for it. What has no heartbeat is dead too, or waited for as something of Hudi's, but not as alive."""
+        """True if there was room for it. An instant without a heartbeat counts as dead, or as Hudi's, but not as alive."""
         try:
             self.storage.overwrite(path, ended_work(self._nonce))
         except StorageError as error:
@@ -83,7 +83,7 @@ class Beating:
 
 @contextmanager
 def beating(storage: Storage, instant_time: str, options: LockOptions) -> Iterator[None]:
-    """Show that this process carries out an instant that is on the timeline, also one that a dead process began."""
+    """Show that this process works on an instant of the timeline, even one that a dead process began."""
     heartbeat = Beating(storage, instant_time, options.heartbeat_ms)
     try:
         heartbeat.start(take_over=True)
@@ -100,7 +100,7 @@ def beating(storage: Storage, instant_time: str, options: LockOptions) -> Iterat
 
 
 def remove_stale_heartbeats(storage: Storage, pending: Iterable[str], options: LockOptions) -> None:
-    """Remove heartbeats of dead writers whose instants are not `pending`: they died before they requested them, or after they committed."""
+    """Remove heartbeats of dead writers whose instants are not `pending`: they died before requesting or after committing them."""
     kept = set(pending)
     for entry in storage.list(HEARTBEATS):
         if entry.name.isdigit() and entry.name not in kept and live_heartbeat(storage, entry.name, options) is None:
@@ -108,5 +108,5 @@ def remove_stale_heartbeats(storage: Storage, pending: Iterable[str], options: L
 
 
 def remove_heartbeat(storage: Storage, instant_time: str) -> None:
-    """Of an instant that is taken back."""
+    """Remove the heartbeat of an instant that is taken back."""
     storage.delete(heartbeat_file(instant_time))

@@ -1,8 +1,8 @@
-"""A table under its lock, brought to order: what every action that changes it starts from.
+"""A table under its lock, in order: the start of every action that changes it.
 
-Whoever holds the lock knows that what this engine has pending belongs to a process that died, because a write keeps the lock from before
-its instant is requested until it is completed or abandoned. Writers of Hudi take the lock to commit only: their heartbeats tell
-(docs/adr/0020). Plans of table services are no dead writes: they wait for whoever runs them.
+The lock's holder knows that this engine's pending instants belong to dead processes, because a write keeps the lock from before its instant
+is requested until it is completed or abandoned. Hudi's writers take the lock only to commit; their heartbeats show them (docs/adr/0020).
+Plans of table services are not dead writes: they wait for an executor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
 from lakehouse_engine.commit.beside.foreign import foreign_writes, refused_writes
 from lakehouse_engine.commit.leftovers.savepoints import put_back_savepoints
 from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
-from lakehouse_engine.commit.metadata_table import drop_metadata_table
+from lakehouse_engine.commit.participants import join_all
 from lakehouse_engine.commit.restore.execute import resume_restore
 from lakehouse_engine.commit.rollback.leftovers import remove_leftovers
 from lakehouse_engine.commit.rollback.recover import roll_back_dead_writes
@@ -28,11 +28,12 @@ from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
 from lakehouse_engine.timeline.other_layout import OtherLayout
 from lakehouse_engine.timeline.presence import told_if_gone
+from lakehouse_engine.view.completed_files import check_completed_files
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
-from lakehouse_engine.view.table_state import TableState, check_completed_files
+from lakehouse_engine.view.table_state import TableState
 
 _PAUSE = 0.2
-"""Seconds between two looks at what writers of Hudi are doing."""
+"""Seconds between two checks of Hudi's writers."""
 
 
 @contextmanager
@@ -45,15 +46,14 @@ def locked_table(
     polite: bool = False,
     known: TableState | None = None,
 ) -> Iterator[TableState]:
-    """Lock the table, finish a restore that was cut off, take back what dead writers left, and hand out the state after that.
+    """Lock the table, finish an interrupted restore, take back dead writes, and yield the state after that.
 
-    `corrupt_writes`: let a completed write pass whose file is torn or gone, for an action that may take it back. `alone_ms`: not beside
-    writers of Hudi, for whose end it waits so long (in milliseconds) without the lock, which they need to commit. `polite`: let them have
-    their turn. `known`: the table as it was before; it is what comes out where nothing has happened since, with all that was listed and
-    opened for it.
+    `corrupt_writes`: tolerate a completed write whose file is torn or gone, for an action that may take it back. `alone_ms`: not beside
+    Hudi's writers; waits for their end so long (milliseconds) without the lock, which they need to commit. `polite`: let them have their
+    turn. `known`: the table's earlier state, which is yielded if nothing has happened since, with everything it has listed and read.
 
-    Raises `TableNotFoundError` before anything is made where there is no table, and where it goes meanwhile; `LockTimeoutError` naming the
-    holder, and `CommitConflictError` naming the write that was not done in time.
+    Raises `TableNotFoundError` before anything is made if there is no table, or it disappears; `LockTimeoutError` with the holder, and
+    `CommitConflictError` with the write that did not end in time.
     """
     with told_if_gone(storage):
         yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, polite, known)
@@ -64,7 +64,7 @@ def _locked(
 ) -> Iterator[TableState]:
     config = ConfigStore(storage).read()
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
-    # Whoever holds the lock already cannot wait without it: Hudi would never get it.
+    # A caller that already holds the lock cannot wait without it: Hudi would never get it.
     deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)
     while True:
         with TableLock(storage, lock_timeout_ms, known=config):
@@ -88,10 +88,10 @@ def _locked(
 
 
 def check_nobody_committed(state: TableState) -> None:
-    """To be called before publishing what was made of `state`. A lock file that Hudi deleted is taken again, and nothing is lost as long as
-    nothing was completed since.
+    """Called before publishing what was made from `state`. If Hudi deleted the lock file, it is taken again, which is safe if nothing was
+    completed since.
 
-    Raises `CommitConflictError` naming what was, `LockError` where another program holds the lock now.
+    Raises `CommitConflictError` naming what was completed, `LockError` if another program holds the lock now.
     """
     if confirm_lock(state.storage):
         return
@@ -119,6 +119,6 @@ def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
         check_no_commit_is_lost(state, lost)
     state = roll_back_dead_writes(state, lost)
     remove_leftovers(state)
-    if not in_object_store(state.storage):  # where an object that is not whole is not there
+    if not in_object_store(state.storage):  # where an incomplete object does not exist
         remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))
-    return drop_metadata_table(state)
+    return join_all(state)

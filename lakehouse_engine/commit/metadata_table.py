@@ -1,9 +1,9 @@
-"""Hudi's metadata table (`.hoodie/metadata`): dropped when we write, never left stale.
+"""Hudi's metadata table (`.hoodie/metadata`): dropped by a write, never left stale.
 
-Java readers trust it over listing while `hoodie.table.metadata.partitions` names it, so a commit that it does not know of would be
-invisible to them. It is dropped the way a Hudi writer with `hoodie.metadata.enable=false` does: first the property, then the files.
-A Hudi writer that wants it builds it again by listing. The index definitions in `.hoodie/.index_defs` are the user's, and stay: by them
-Hudi builds a secondary or expression index again, where there is one of its kind.
+Java readers trust it over listing while `hoodie.table.metadata.partitions` names it, so they would not see a commit that it lacks. It is
+dropped like a Hudi writer with `hoodie.metadata.enable=false` does: first the property, then the files. A Hudi writer that wants it
+rebuilds it by listing. The index definitions in `.hoodie/.index_defs` belong to the user and stay: Hudi rebuilds secondary and expression
+indexes from them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ METADATA_TABLE = ".hoodie/metadata"
 _PROPERTIES = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
 _WARNED: set[str] = set()
-"""Roots of the tables whose drop was told in this process."""
+"""Roots of tables for which this process has warned."""
 
 
 def drop_metadata_table(state: TableState) -> TableState:
-    """The state after dropping; the same one where there is no metadata table."""
+    """The state after dropping; the same state if there is no metadata table."""
     named = [key for key in _PROPERTIES if state.config.properties.get(key)]
     present = state.may_have_folder(METADATA_TABLE) and _is_there(state.storage)
     if not named and not present:
@@ -38,7 +38,7 @@ def drop_metadata_table(state: TableState) -> TableState:
 
 
 def _warn(storage: Storage, name: str) -> None:
-    """Say what the drop costs: once a table and process, though Hudi may have built another one meanwhile."""
+    """Warn about the cost of the drop, once per table and process, even if Hudi rebuilds it meanwhile."""
     if storage.root in _WARNED:
         return
     _WARNED.add(storage.root)

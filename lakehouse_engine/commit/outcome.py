@@ -1,4 +1,4 @@
-"""Which commit a write made, told by the id that it carries: who got no answer asks again with it, and nothing is written twice."""
+"""Finds the commit of a write by its id: a caller without an answer asks again with it, and nothing is written twice."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import re
 import uuid
 
 from lakehouse_engine.errors import CorruptLogError, OptionError
-from lakehouse_engine.format.timeline.archived_record import archived_commit
+from lakehouse_engine.format.v6.archived_record import archived_commit
 from lakehouse_engine.model.commit_metadata import WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.timeline.restores import restores
 from lakehouse_engine.view.archive_gaps import unknown_parts
-from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
 _WRITE_ID = re.compile(r"[!#-\[\]-~](?:[ !#-\[\]-~]{0,198}[!#-\[\]-~])?")
-"""What stands in JSON and Avro as it is: archive files are searched for it before they are decoded."""
+"""Characters that JSON and Avro store unchanged: archive files are searched for the id before they are decoded."""
 
 
 def new_write_id() -> str:
-    """Of a write that was given none."""
+    """Id for a write that was given none."""
     return uuid.uuid4().hex
 
 
 def check_write_id(write_id: str) -> None:
-    """Raises `OptionError` for one that is empty, too long, or has characters that do not stand for themselves everywhere."""
+    """Raises `OptionError` for an id that is empty, too long, or has characters that formats escape."""
     if not _WRITE_ID.fullmatch(write_id):
         raise OptionError(
             f"write_id={write_id!r} is not one: it has 1 to 200 printable ASCII characters, no quotes or backslashes, no space at its ends"
@@ -32,10 +32,10 @@ def check_write_id(write_id: str) -> None:
 
 
 def write_of(state: TableState, write_id: str, operation: WriteOperationType) -> tuple[Instant, HoodieCommitMetadata] | None:
-    """The completed write that carries `write_id`, active or archived; None where there is none, or it was taken back.
+    """The completed write that carries `write_id`, active or archived; None if there is none, or it was taken back.
 
-    Raises `OptionError` where that was another operation, and `FormatError` where a commit is damaged, or a part of the archive lost: then
-    it cannot be told.
+    Raises `OptionError` if it was another operation, and `FormatError` if a commit is damaged or a part of the archive is lost, so that the
+    answer is unknown.
     """
     found = _active(state, write_id) or _archived(state, write_id)
     if found is None:

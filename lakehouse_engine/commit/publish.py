@@ -1,13 +1,14 @@
-"""The one place where a write that has files is completed: writes, compactions and log compactions come through here.
+"""The only place where a write with files is completed: writes, compactions and log compactions.
 
- 1. the instant is closed to task attempts; files that they left and no write stat names go, and what late ones of earlier writes left
- 2. every file that the write stats name is looked up: what this process cannot see is not published
- 3. the completed file is created, which is the commit, by the store's clock not before it began; then the markers go
+ 1. the instant is closed to task attempts; files that no write stat names are deleted, and late ones of earlier writes too
+ 2. every file in the write stats is looked up: a file that this process cannot see is not published
+ 3. participants of the table follow (`participants`)
+ 4. the completed file is created, which is the commit, not before its beginning by the store's clock; then the markers are deleted
 
-Until step 3 nothing is visible, and the caller may take everything back. If the outcome of step 3 cannot be proven, or it is interrupted,
-the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`). If the lock was lost during
-it, the completed file is removed, and all else is left to whoever has the lock now. What an object store did not answer is ruled out
-first (`ruling_out`).
+Until step 4 nothing is visible, and the caller may take everything back. If the outcome of step 4 cannot be proven, or it is interrupted,
+the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`). If the lock was lost
+meanwhile, the completed file is removed, and everything else is left to the lock's new holder. A commit that an object store does not
+answer is ruled out first (`ruling_out`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from lakehouse_engine.commit.beside.completion import await_store
 from lakehouse_engine.commit.beside.promised import forget_promise
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.outcome import new_write_id
+from lakehouse_engine.commit.participants import follow_all, take_back_all
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.ruling_out import can_be_ruled_out, is_run_again, rule_out
 from lakehouse_engine.commit.table_clock import completion_time
@@ -47,43 +49,45 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 _FEW = 3
-"""Files of a partition that are asked for one by one. For more of them the partition is listed, which is one call."""
+"""Up to this number, files of a partition are looked up one by one; more by listing it, which is one call."""
 _THREADS = 8
 _WORTH_THREADS = 64
 _MOST_LOGS = 32
-"""Log files that no commit names (failed writes of other programs leave some) which a write looks into."""
+"""Number of log files without a commit (failed writes of other programs leave some) that a write looks into."""
 
 
 @dataclass(slots=True)
 class Publication:
-    """One attempt to complete a write. `may_be_done`: the completed file may be there, so nothing may be cleaned up any more.
+    """One attempt to complete a write. `may_be_done`: the completed file may exist, so nothing may be cleaned up any more.
 
-    `is_ruled_out`: an empty commit is in its place, which stays.
+    `is_ruled_out`: an empty commit has its name, and stays.
     """
 
     may_be_done: bool = False
     is_ruled_out: bool = False
 
     def publish(self, state: TableState, inflight: Instant, metadata: HoodieCommitMetadata) -> Instant:
-        """The completed instant; on return it is durable. The table lock is held.
+        """Complete the instant; durable on return. The table lock is held.
 
-        Raises `UnseenFileError` where a file is not there as it was written, `CommitRuledOutError` where an object store did not answer
-        and the commit was ruled out, and what `ActiveTimeline.complete` raises.
+        Raises `UnseenFileError` if a file does not exist as it was written, `CommitRuledOutError` if an object store did not answer and the
+        commit was ruled out, and what `ActiveTimeline.complete` raises.
         """
         storage, time = state.storage, inflight.requested_time
-        content = state.layout.encode_commit(_signed(metadata))
+        metadata = _signed(metadata)
+        content = state.layout.encode_commit(metadata)
         close_to_attempts(storage, time)
         run_again = is_run_again(storage, inflight)
         if not run_again:
             _remove_unnamed(storage, time, metadata)
-        # What late attempts of earlier writes left in the partitions that this one has listed.
+        # Strays of earlier writes in the partitions that this one has listed.
         clear_strays(state, state.view.seen, most_logs=_MOST_LOGS)
         written_ms = check_seen(state, time, metadata)
         await_store(state, time, metadata, written_ms)
+        follow_all(state, inflight, metadata)
         completed = self._complete(state, inflight, content)
         try:
             if run_again:
-                # Until now a run before may have been completed yet, with other files (`ruling_out`).
+                # Until now an earlier run could still have been completed, with other files (`ruling_out`).
                 _remove_unnamed(storage, time, metadata)
             storage.delete_tree(marker_folder(time))
             if state.layout.orders_by_completion:
@@ -93,7 +97,7 @@ class Publication:
         return completed
 
     def _complete(self, state: TableState, inflight: Instant, content: bytes) -> Instant:
-        """Left by anything but an answer of the timeline, the outcome stays open."""
+        """Without an answer of the timeline the outcome stays open."""
         completed_at = completion_time(state, inflight)
         self.may_be_done = True
         try:
@@ -109,7 +113,7 @@ class Publication:
     def _settle(
         self, state: TableState, inflight: Instant, content: bytes, completed_at: str | None, error: CommitOutcomeUnknownError
     ) -> Instant:
-        """The commit, if it came without an answer; else it is ruled out, or stays unknown (`error`)."""
+        """The commit, if it arrived without an answer; otherwise it is ruled out, or stays unknown (`error`)."""
         if not can_be_ruled_out(inflight, error):
             raise error
         try:
@@ -128,28 +132,30 @@ class Publication:
 
 
 def _signed(metadata: HoodieCommitMetadata) -> HoodieCommitMetadata:
-    """With who made the commit, and an id of its own, which tells it from what anybody else may have put in its place."""
+    """Metadata with the writer and a new id, which distinguishes it from anything put in its place."""
     signature = {WRITER_KEY: f"process {os.getpid()} on {socket.gethostname()}", WRITE_ID_KEY: new_write_id()}
     extra = {**signature, **metadata.extra_metadata}
     return replace(metadata, extra_metadata=extra)
 
 
-def take_back_files(storage: Storage, instant_time: str) -> None:
-    """Close an instant that is not published to task attempts, and delete what its markers name. May be done any number of times."""
+def take_back_files(state: TableState, instant_time: str) -> None:
+    """Close an unpublished instant to task attempts, let participants remove it, and delete the files that its markers name. Idempotent."""
+    storage = state.storage
     close_to_attempts(storage, instant_time)
+    take_back_all(state, [instant_time])
     delete_files_of(storage, instant_time, marked_files(storage, instant_time))
 
 
 def _remove_unnamed(storage: Storage, instant_time: str, metadata: HoodieCommitMetadata) -> None:
-    """Files of attempts that were repeated."""
+    """Delete files of repeated attempts."""
     written = {stat.path for stat in metadata.write_stats()}
     delete_files_of(storage, instant_time, [path for path in marked_files(storage, instant_time) if path not in written])
 
 
 def check_seen(state: TableState, instant_time: str, metadata: HoodieCommitMetadata) -> int:
-    """When the newest file that the write stats name was made, in milliseconds by the storage's clock; 0 where they name none.
+    """Creation time of the newest file in the write stats, in milliseconds by the storage's clock; 0 without files.
 
-    Raises `UnseenFileError` unless every one is there, in the size that its task wrote.
+    Raises `UnseenFileError` unless each exists in the size that its task wrote.
     """
     by_partition: dict[str, list[HoodieWriteStat]] = {}
     for stat in metadata.write_stats():

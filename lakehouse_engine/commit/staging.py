@@ -1,8 +1,8 @@
-"""Where rows are staged: folders of their own beside the markers, of no instant, each of one process. (Tables that are about to be, and
-those that are held back until they are published, are staged likewise, in a folder of their schema or of the warehouse.)
+"""Folders for staged rows, beside the markers, each of one process and no instant. (New tables, and held-back ones, are staged likewise in
+a folder of their schema or warehouse.)
 
-They are there from before the table is locked until the write is done. The folder is named by a nonce, and a file beside it says which
-process it is of; a folder whose process is gone, or without that file, goes with the next write.
+A folder exists from before the table is locked until the write is done. It is named by a nonce, and a file beside it names its process; the
+next write removes a folder whose process is gone, or that lacks this file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ logger = logging.getLogger(__name__)
 
 _PREFIX, _OWNER = "staged-", ".owner"
 _DEAD_AFTER_MS = 24 * 3_600_000
-"""Of another machine nothing is known but when the folder was made. Whoever is at work for longer loses the staged rows, and fails."""
+"""Age at which a folder of another machine counts as left behind; its process cannot be checked. A longer write loses its rows, and fails.
+"""
 
 
 @dataclass(slots=True)
 class StagingArea:
-    """A folder in `home` for what one process makes, as the rows of one write; made when it is first asked for."""
+    """A folder in `home` for one process's work, such as the rows of one write; made on first use."""
 
     storage: Storage
     home: str = TEMP_FOLDER
@@ -37,7 +38,7 @@ class StagingArea:
     _is_made: bool = False
 
     def folder(self) -> str:
-        """Its path, relative to the storage."""
+        """Path relative to the storage."""
         path = f"{self.home}/{_PREFIX}{self._nonce}"
         if not self._is_made:
             self._check_table()
@@ -46,17 +47,17 @@ class StagingArea:
         return path
 
     def _check_table(self) -> None:
-        """Raise `TableNotFoundError` where directories would bring back that of a table that was dropped or renamed."""
+        """Raise `TableNotFoundError` if making directories would bring back a dropped or renamed table."""
         of_table, in_directory = self.home == TEMP_FOLDER, self.storage.local_path() is not None
         if of_table and in_directory and self.storage.head(META_FOLDER) is None:
             raise gone(self.storage)
 
     def is_there(self) -> bool:
-        """Whether the folder was made and is this process's still, or was never asked for."""
+        """True if the folder was made and still belongs to this process, or was never needed."""
         return not self._is_made or self.storage.head(f"{self.folder()}{_OWNER}") is not None
 
     def remove(self) -> None:
-        """Remove what is there. What cannot be removed is logged, and goes with the next write."""
+        """Remove its content. Failures are logged; the next write removes the rest."""
         if not self._is_made:
             return
         path = self.folder()
@@ -68,7 +69,7 @@ class StagingArea:
 
 
 def dead_stages(storage: Storage, entries: Iterable[StoredFile], home: str = TEMP_FOLDER) -> Iterator[str]:
-    """Folders whose process is gone, told from the `entries` of `home`, the folder of temporary files."""
+    """Folders of dead processes among the `entries` of `home`, the folder of temporary files."""
     staged = {entry.name.removesuffix(_OWNER): entry for entry in entries if entry.name.startswith(_PREFIX)}
     for name, entry in sorted(staged.items()):
         path = f"{home}/{name}"
@@ -77,7 +78,7 @@ def dead_stages(storage: Storage, entries: Iterable[StoredFile], home: str = TEM
 
 
 def remove_dead_stages(storage: Storage, entries: Iterable[StoredFile], home: str = TEMP_FOLDER) -> None:
-    """Remove `dead_stages`. Of a table, its lock is held."""
+    """Remove `dead_stages`. For a table, its lock is held."""
     for path in dead_stages(storage, entries, home):
         logger.info("removing what a process which died staged in %s of %s", path, storage.root)
         _remove(storage, path)

@@ -1,7 +1,4 @@
-"""The clock that makes a table's next instants: in the zone of those that are there, and not from a future that nobody knows of.
-
-What is decided here, and why, is in docs/adr/0018.
-"""
+"""Clock of a table's next instants: in the zone of existing ones, and never continuing from an unaccepted future (docs/adr/0018)."""
 
 from __future__ import annotations
 
@@ -24,19 +21,19 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 ACCEPTED_FUTURE = "lakehouse.accepted.future"
-"""Property: the newest instant in the future from which writes may go on."""
+"""Property: newest instant in the future from which writes may continue."""
 SKEW_REFUSED = timedelta(minutes=5)
 """Between this machine's clock and that of the table's storage."""
 PROBE = f"{TEMP_FOLDER}/lakehouse.clock"
-"""Made to ask the storage for its time; the next write removes one that a crash left."""
+"""File that is made to read the storage's clock; the next write removes one left by a crash."""
 
 _TOLD: set[tuple[str, timedelta]] = set()
 
 
 def table_clock(state: TableState) -> InstantClock:
-    """The clock of the table's next instants.
+    """Clock of the table's next instants.
 
-    In a table of the zone LOCAL it has the zone that the newest instants were made in, whatever the zone of this process is.
+    With the zone LOCAL it uses the zone of the newest instants, whatever this process's zone.
     """
     config = state.config
     zone = writers_zone(state.storage, state.layout, state.timeline) if config.timeline_timezone == "LOCAL" else None
@@ -47,8 +44,8 @@ def table_clock(state: TableState) -> InstantClock:
 
 
 def completion_time(state: TableState, instant: Instant) -> str | None:
-    """The completion time of an instant that is about to be completed, after every time on the timeline, or the one that it was promised;
-    None where the table's version records none. The table lock is held.
+    """Completion time of an instant that is about to be completed: after every time on the timeline, or the promised one. None if the
+    table's version records none. The table lock is held.
     """
     if not state.layout.orders_by_completion:
         return None
@@ -58,8 +55,8 @@ def completion_time(state: TableState, instant: Instant) -> str | None:
 
 
 def wall_time(state: TableState) -> str:
-    """The instant time of this moment, by the clock in the table's zone: instants may be ahead of it, and what is kept by age would age
-    with them. Raises `TimelineError` as `InstantClock.next`, where they are so far ahead that nothing is to be changed.
+    """This moment as an instant, by the clock in the table's zone. Instants may be ahead of it, which would distort ages. Raises
+    `TimelineError` as `InstantClock.next` if they are too far ahead to change anything.
     """
     clock = table_clock(state)
     clock.next(state.timeline)
@@ -67,9 +64,9 @@ def wall_time(state: TableState) -> str:
 
 
 def check_skew(state: TableState, clock: InstantClock, path: str) -> None:
-    """`path` is a file of the table that was made just now. Raises `TimelineError` where the clock of its storage tells another time.
+    """`path` is a file of the table that was just made. Raises `TimelineError` if its storage's clock differs too much.
 
-    Instants of a clock that is ahead make the commits of all other writers invisible until time has caught up.
+    A clock that is ahead would hide the commits of all other writers until time has caught up.
     """
     entry = state.storage.head(path)
     if entry is None:
@@ -85,7 +82,7 @@ def check_skew(state: TableState, clock: InstantClock, path: str) -> None:
 
 
 def claim(state: TableState, clock: InstantClock, requested: Instant, content: bytes = b"") -> Instant:
-    """Put an instant of that clock on the timeline, and take it back where `check_skew` refuses it. Raises as both."""
+    """Put an instant of that clock on the timeline, and remove it if `check_skew` refuses it. Raises as both."""
     timeline = state.active
     timeline.create_requested(requested, content)
     try:
@@ -97,7 +94,7 @@ def claim(state: TableState, clock: InstantClock, requested: Instant, content: b
 
 
 def check_clock(state: TableState) -> None:
-    """As `check_skew`, before there is anything that readers see, by a file that is made for it. On a full disk it is not looked at."""
+    """Like `check_skew`, with a file made for it before readers see anything. Skipped on a full disk."""
     try:
         state.storage.overwrite(PROBE, b"1")
     except StorageError as error:
@@ -112,7 +109,7 @@ def check_clock(state: TableState) -> None:
 
 
 def future_instants(state: TableState) -> tuple[Instant, ...]:
-    """Instants more than a day ahead of the clock, oldest first, from which writes may not go on: left by a writer with a wrong clock."""
+    """Instants more than a day ahead of the clock, oldest first, from which writes may not continue: a writer's clock was wrong."""
     clock = table_clock(state)
     now = clock.wall_clock()
 
@@ -127,9 +124,9 @@ def future_instants(state: TableState) -> tuple[Instant, ...]:
 
 
 def accept_future(storage: Storage, *, lock_timeout_ms: int) -> str | None:
-    """Let every later change of the table go on from its newest instant, which is in the future; that instant, or None where none is.
+    """Let later changes continue from the newest instant, which is in the future; returns it, or None.
 
-    It is kept in the table (`lakehouse.accepted.future`), and another jump of a clock is refused again. Raises `LockTimeoutError`.
+    The table stores it (`lakehouse.accepted.future`), and another jump is refused again. Raises `LockTimeoutError`.
     """
     with TableLock(storage, lock_timeout_ms):
         state = TableState.load(storage)
@@ -143,7 +140,7 @@ def accept_future(storage: Storage, *, lock_timeout_ms: int) -> str | None:
 
 
 def _is_ours(zone: WritersZone) -> bool:
-    """Whether this process had that zone at that moment: then it has the writers' rules of summer time too."""
+    """True if this process had that zone then, and so has the writers' rules of summer time."""
     return zone.moment.astimezone().utcoffset() == zone.offset
 
 

@@ -28,7 +28,7 @@ from lakehouse_engine.errors import (
     TimelineError,
 )
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
@@ -39,7 +39,7 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 10
-"""Instant times tried before giving up; each lost one belongs to another writer of the same millisecond."""
+"""Instant times tried before giving up; another writer took each in the same millisecond."""
 
 
 class Transaction:
@@ -80,7 +80,7 @@ class Transaction:
         )
 
     def _show_alive(self, instant: Instant) -> None:
-        """Before the instant is requested: others take one without a heartbeat for a dead writer's."""
+        """Written before the instant is requested: other processes take an instant without a heartbeat for a dead writer's."""
         self.rest()
         heartbeat = Beating(self.state.storage, instant.requested_time, lock_options(self.state.config).heartbeat_ms)
         heartbeat.start()
@@ -93,15 +93,15 @@ class Transaction:
             heartbeat.stop(pending=self.is_open)
 
     def inflight(self, metadata: HoodieCommitMetadata) -> None:
-        """Say what is about to be written, and let tasks write it."""
+        """Record what is about to be written, and let tasks write it."""
         assert self._instant is not None
         self._instant = self._timeline.to_inflight(self._instant, self.state.layout.encode_commit(metadata))
         open_to_attempts(self.state.storage, self.instant_time)
 
     def complete(self, metadata: HoodieCommitMetadata) -> None:
-        """Publish. On return the commit is durable; files that no write stat names (of retried tasks) are gone.
+        """Publish. Durable on return; files that no write stat names (of retried tasks) are gone.
 
-        Raises `UnseenFileError` where a file that a write stat names is not there for this process as it was written.
+        Raises `UnseenFileError` if a file in the write stats does not exist for this process as it was written.
         """
         assert self._instant is not None
         check_nobody_committed(self.state)
@@ -116,7 +116,7 @@ class Transaction:
             return
         assert self._instant is not None
         storage, instant = self.state.storage, self._instant
-        take_back_files(storage, instant.requested_time)
+        take_back_files(self.state, instant.requested_time)
         if not self._publication.is_ruled_out:
             self._timeline.delete_pending(instant)
         storage.delete_tree(marker_folder(instant.requested_time))
@@ -149,5 +149,5 @@ def _abandon_after_failure(transaction: Transaction) -> None:
     try:
         transaction.abandon()
     except LakehouseError as error:
-        # The failure that led here is what the caller must see; the next writer rolls this instant back from its markers.
+        # The caller must see the original error; the next writer rolls this instant back from its markers.
         logger.warning("could not take back instant %s (%s); the next write does", transaction.instant_time, error)

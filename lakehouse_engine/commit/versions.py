@@ -1,4 +1,4 @@
-"""The files of a partition as versions of file groups, CDC files included: what a clean chooses from, and what it may never take."""
+"""A partition's files as versions of file groups, including CDC files: what a clean selects from, and what it may never delete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """Files of one group with one base instant. `has_rows`: a base file or logs are among them, not CDC files alone."""
+    """Files of one group with one base instant. `has_rows`: it has a base file or logs, not only CDC files."""
 
     instant_time: str
     files: tuple[StoredFile, ...]
@@ -33,21 +33,21 @@ class FileVersion:
 
 @dataclass(frozen=True, slots=True)
 class GroupVersions:
-    """Every version of a group that a listing has, newest first, also of instants that are pending or unknown."""
+    """Every version of a group in a listing, newest first, including pending and unknown instants."""
 
     group: FileGroupId
     versions: tuple[FileVersion, ...]
 
     @property
     def slices(self) -> tuple[FileVersion, ...]:
-        """Versions that are part of the table or were."""
+        """Versions that are or were part of the table."""
         return tuple(version for version in self.versions if version.has_rows and version.is_committed)
 
 
 def partition_versions(partition_path: str, files: Iterable[StoredFile], timeline: Timeline) -> list[GroupVersions]:
-    """The groups of one listing, sorted by file id. Names outside of Hudi's grammar are passed over.
+    """Groups of one listing, sorted by file id. Names outside of Hudi's grammar are skipped.
 
-    A committed log that is named by its writer is of the slice that `view.slicing.slice_of` says, another one a version of its own.
+    A committed log that is named by its writer belongs to the slice of `view.slicing.slice_of`; another one is a version of its own.
     """
     groups: dict[str, dict[str, list[StoredFile]]] = {}
     logs: dict[str, list[tuple[LogFile, StoredFile]]] = {}
@@ -74,13 +74,13 @@ def partition_versions(partition_path: str, files: Iterable[StoredFile], timelin
 
 
 def without_strays(state: TableState, partition_path: str, files: Iterable[StoredFile]) -> list[StoredFile]:
-    """A listing without base files that no commit named: taken for the newest version, one would give up the one that is."""
+    """The listing without base files that no commit named: as the newest version, one would release the real one."""
     strays = {base.path for base in state.view.strays(partition_path)}
     return [file for file in files if file.path not in strays]
 
 
 def planned_groups(state: TableState) -> dict[FileGroupId, str]:
-    """Groups that a pending compaction, log compaction or clustering is about to read, with its instant's time."""
+    """Groups that a pending compaction, log compaction or clustering will read, with its instant."""
     found = {FileGroupId(*group): time for group, time in pending_groups(state).items()}
     timeline = state.active
     for instant in state.timeline.pending():
@@ -92,10 +92,10 @@ def planned_groups(state: TableState) -> dict[FileGroupId, str]:
 
 
 def needed_files(state: TableState, partitions: Iterable[str]) -> dict[str, str]:
-    """Paths of those partitions that no clean may delete, whatever its plan says, with the reason.
+    """Paths in those partitions that no clean may delete, whatever its plan says, with the reason.
 
-    These are the newest slice of every live group, every file of a group that a pending table service is about to read, and files
-    of instants that are not committed (a writer may be at work on them). Savepoints are looked after where files are deleted.
+    These are the newest slice of every live group, every file of a group that a pending service will read, and files of uncommitted
+    instants. Savepoints are checked where files are deleted.
     """
     lister, planned, replaced = StorageLister(state.storage), planned_groups(state), state.view.replaced_as_of()
     needed: dict[str, str] = {}

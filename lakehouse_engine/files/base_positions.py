@@ -1,9 +1,13 @@
-"""Which base rows the logs of a slice take the place of, where the footers of their blocks tell: then no key of the base file is read."""
+"""Which rows of a base file the records of log blocks replace or delete, where the blocks say: then no key of the base file is read.
+
+Blocks of version 6 say so in their Parquet footers (docs/adr/0040), those of versions 8 and 9 in their headers, as Hudi's do
+(hudi-format II.3; Hudi `HoodieLogBlock`, `PositionBasedFileGroupRecordBuffer`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,18 +15,80 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import CorruptLogError, FormatError
 from lakehouse_engine.files.log_scanner import ScannedBlock
-from lakehouse_engine.files.merge_rules import MergeRules
-from lakehouse_engine.format.log.blocks import BlockType
-from lakehouse_engine.format.log.positions import MOST_ROWS, NOT_IN_BASE, BaseRows, Positions, parse_positions, render_positions
+from lakehouse_engine.files.merge_rules import LATEST, MergeRules
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey, LogBlock
+from lakehouse_engine.format.log.positions import (
+    MOST_ROWS,
+    NOT_IN_BASE,
+    BaseRows,
+    Positions,
+    parse_positions,
+    parse_rule,
+    render_positions,
+    render_rule,
+)
+from lakehouse_engine.format.log.record_positions import encode_record_positions
 from lakehouse_engine.model.files import BaseFile
 
 Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class SaidPositions:
+    """How one block says its positions: `header` and Parquet `footer` entries. Its records go in this `order` (None: as they are)."""
+
+    header: Mapping[int, str] = field(default_factory=dict)
+    footer: Mapping[str, str] = field(default_factory=dict)
+    order: Rows | None = None
+
+    def ordered(self, records: pa.Table | pa.Array) -> pa.Table | pa.Array:
+        return records if self.order is None else records.take(pa.array(self.order))
+
+
+NO_POSITIONS = SaidPositions()
+
+
+@dataclass(frozen=True, slots=True)
+class PositionForm:
+    """How blocks say which rows of one base file they replace: by `rule` (None: by none that is settled), `in_headers` or in footers."""
+
+    base: BaseFile | None
+    rule: str | None
+    in_headers: bool
+
+    def of_rows(self, positions: Rows | Positions | None) -> SaidPositions:
+        """For a data block whose row i replaces the base row `positions[i]`; None where that is not known."""
+        if positions is None or self.base is None:
+            return NO_POSITIONS
+        if self.in_headers:
+            said = self.of_deletions(positions)
+            needs_rule = said.header and self.rule not in (None, LATEST)
+            return replace(said, footer=render_rule(self.rule)) if needs_rule and self.rule is not None else said
+        if self.rule is None or len(positions) > MOST_ROWS:
+            return NO_POSITIONS
+        under = BaseRows(self.base.name, self.base.size, self.rule)
+        return SaidPositions(footer=render_positions(under, positions.astype(np.int32)))
+
+    def of_deletions(self, positions: Rows | Positions | None) -> SaidPositions:
+        """For a delete block, likewise. Headers say all positions of a block, each once, or none, and footers none of deletions."""
+        if positions is None or self.base is None or not self.in_headers or not len(positions) or positions.min() < 0:
+            return NO_POSITIONS
+        order = np.argsort(positions, kind="stable")
+        ascending = positions[order].astype(np.int64)
+        steps = np.diff(ascending)
+        if not steps.all():
+            return NO_POSITIONS
+        header: dict[int, str] = {
+            HeaderKey.RECORD_POSITIONS: encode_record_positions(ascending),
+            HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: self.base.instant_time,
+        }
+        return SaidPositions(header, order=None if (np.diff(order) > 0).all() else order)
+
+
+@dataclass(frozen=True, slots=True)
 class RowsByPosition:
-    """Rows of blocks, of which those with one position have one key: `codes` number the keys of all rows, in the order in which they come
-    first, and `positions` are those of the keys.
+    """Records of blocks, of which those with one position have one key: `codes` number the keys of all records, in the order in which they
+    come first, and `positions` are those of the keys.
     """
 
     codes: Rows
@@ -30,8 +96,8 @@ class RowsByPosition:
 
     @classmethod
     def of(cls, positions: Sequence[Positions], base_rows: int) -> RowsByPosition | None:
-        """`positions` of all rows of each block, in a base file of so many rows. None where keys have to be asked: it does not have some,
-        or two rows of a block have one position, as the block has a key twice, or is damaged.
+        """`positions` of all records of each block, in a base file of so many rows. None where keys have to be asked: it does not have
+        some, or two records of a block have one position, as the block has a key twice, or is damaged.
         """
         flat = np.concatenate([np.empty(0, np.int32), *positions])
         if len(flat) and not (flat.min() >= 0 and flat.max() < base_rows):
@@ -52,58 +118,78 @@ def _is_distinct(codes: Rows, count: int) -> bool:
     return bool(np.count_nonzero(met) == len(codes))
 
 
-def rows_under(base: BaseFile | None, rules: MergeRules, schema: pa.Schema) -> BaseRows | None:
-    """What blocks say that tell positions in a base file; None where positions are not enough to merge by `rules`. `schema` has the
-    table's user columns.
+@dataclass(frozen=True, slots=True)
+class SlicePositions:
+    """The base row of every record of every block, `NOT_IN_BASE` for keys that the base file does not have.
+
+    `settled`: each row of the logs that has a base row replaces it, whatever was logged later, so that nothing of the base row need be
+    read. `alone`: how records are told apart without their keys.
     """
-    rule = rules.settled(schema)
-    return None if rule is None or base is None else BaseRows(base.name, base.size, rule)
+
+    blocks: tuple[Positions, ...]
+    settled: bool
+    alone: RowsByPosition | None = None
+
+    def without_keys(self, base_rows: int) -> SlicePositions:
+        """The same, with records told apart by position where that can be done; the base file has so many rows."""
+        return replace(self, alone=RowsByPosition.of(self.blocks, base_rows))
+
+    def of_keys(self, codes: Rows, keys: int) -> Rows:
+        """The position of each of the distinct keys; `codes` number the keys of the records of all blocks, in their order."""
+        flat = np.concatenate([np.empty(0, np.int32), *self.blocks])
+        found = np.full(keys, NOT_IN_BASE, np.int64)
+        stored = flat != NOT_IN_BASE
+        found[codes[stored]] = flat[stored]
+        return found
 
 
-def positions_footer(base: BaseFile | None, rules: MergeRules, schema: pa.Schema, positions: Rows | Positions | None) -> dict[str, str]:
-    """What the footer of a Parquet block says besides: for each of its rows which row of the base file it takes the place of, where that is
-    known, and of use.
+def slice_positions(blocks: Sequence[ScannedBlock], base: BaseFile | None, rules: MergeRules, schema: pa.Schema) -> SlicePositions | None:
+    """What the blocks say of this very base file; `schema` has the table's user columns.
+
+    None unless all blocks say so: then the records of all are found by keys, as in Hudi. Raises `CorruptLogError` where what a block says
+    does not parse.
     """
-    under = None if positions is None or len(positions) > MOST_ROWS else rows_under(base, rules, schema)
-    return {} if under is None or positions is None else render_positions(under, positions.astype(np.int32))
-
-
-def base_positions(blocks: Sequence[ScannedBlock], base: BaseRows) -> list[Positions] | None:
-    """The position in the base file of every row of every block, `NOT_IN_BASE` for keys that it does not have.
-
-    None unless all blocks tell, of this very file: others' do not, nor do deletions. Raises `CorruptLogError` for a footer that does not
-    parse.
-    """
-    found = []
+    rule, found, settled = rules.settled(schema), [], True
     for scanned in blocks:
-        told = _told(scanned)
-        if told is None or told[0] != base:
+        said = None if base is None else _said(scanned, base)
+        if said is None:
             return None
-        found.append(told[1])
-    return found
+        positions, by_rule = said
+        found.append(positions)
+        settled &= scanned.block.type is BlockType.DELETE or (rule is not None and rule in (LATEST, by_rule))
+    return SlicePositions(tuple(found), settled)
 
 
-def _told(scanned: ScannedBlock) -> tuple[BaseRows, Positions] | None:
+def _said(scanned: ScannedBlock, base: BaseFile) -> tuple[Positions, str | None] | None:
+    """The positions of a block in the base file, and by what rule its rows replace base rows."""
     block = scanned.block
-    if block.type is not BlockType.PARQUET_DATA:
-        return None
     try:
-        footer = block.parquet_footer
-        return parse_positions(footer.metadata, footer.num_rows)
+        return _in_header(block, base) or _in_footer(block, base)
     except (FormatError, pa.ArrowException, OSError) as error:
         raise CorruptLogError(
-            f"the footer of a block at byte {block.offset} of the log file {scanned.path!r}, written by {block.instant_time}, does not"
-            f" parse: {error}",
+            f"what a block at byte {block.offset} of the log file {scanned.path!r}, written by {block.instant_time}, says of positions does"
+            f" not parse: {error}",
             path=scanned.path,
             instant=block.instant_time,
             offset=block.offset,
         ) from error
 
 
-def of_keys(positions: Sequence[Positions], codes: Rows, keys: int) -> Rows:
-    """The position of each of the distinct keys; `codes` number the keys of the rows of all blocks, in their order."""
-    flat = np.concatenate([np.empty(0, np.int32), *positions])
-    found = np.full(keys, NOT_IN_BASE, np.int64)
-    stored = flat != NOT_IN_BASE
-    found[codes[stored]] = flat[stored]
-    return found
+def _in_header(block: LogBlock, base: BaseFile) -> tuple[Positions, str | None] | None:
+    if block.base_instant != base.instant_time or block.record_positions is None or not len(block.record_positions):
+        return None
+    rows = block.record_positions
+    if rows[-1] > np.iinfo(np.int32).max:
+        raise FormatError(f"no base file has a row {rows[-1]}")
+    rule = parse_rule(block.parquet_footer.metadata) if block.type is BlockType.PARQUET_DATA else None
+    return rows.astype(np.int32), rule
+
+
+def _in_footer(block: LogBlock, base: BaseFile) -> tuple[Positions, str | None] | None:
+    if block.type is not BlockType.PARQUET_DATA:
+        return None
+    footer = block.parquet_footer
+    said = parse_positions(footer.metadata, footer.num_rows)
+    if said is None or (said[0].name, said[0].size) != (base.name, base.size):
+        return None
+    return said[1], said[0].rule

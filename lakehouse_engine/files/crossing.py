@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from lakehouse_engine.errors import LakehouseError, MissingFileError, TimelineRestoredError
 from lakehouse_engine.model.instant import Action, Instant
-from lakehouse_engine.view.restores import restores
+from lakehouse_engine.timeline.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
 _TAKERS = (Action.RESTORE, Action.ROLLBACK, Action.CLEAN)

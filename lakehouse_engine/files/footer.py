@@ -18,6 +18,8 @@ MAX_KEY = b"hoodie_max_record_key"
 BLOOM_FILTER = b"org.apache.hudi.bloomfilter"
 OLD_BLOOM_FILTER = b"com.uber.hoodie.bloomfilter"
 BLOOM_FILTER_KIND = b"hoodie_bloom_filter_type_code"
+SORTED_BY = b"lakehouse.sorted.by"
+"""The order that a clustering of this engine brought all rows of the file into. No other writer of the file keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class BaseFileFooter:
 
     `min_key` and `max_key` are None for a file without rows, or of a table without meta columns; `bloom` is the filter's base64 text
     as stored and `bloom_kind` its type code (`SIMPLE`, `DYNAMIC_V0`), None where the file carries no filter. `row_groups` has the
-    rows and the key column's statistics of every row group, in file order. `num_rows` counts all rows.
+    rows and the key column's statistics of every row group, in file order. `num_rows` counts all rows. `sorted_by` names their order, if a
+    clustering made it.
     """
 
     num_rows: int
@@ -44,6 +47,7 @@ class BaseFileFooter:
     bloom: str | None
     bloom_kind: str | None
     row_groups: tuple[KeyRange, ...]
+    sorted_by: str | None = None
 
     def bloom_filter(self) -> BloomFilter | None:
         """The filter over the file's record keys, None where the file carries none. Raises `FormatError` when it does not parse."""
@@ -69,6 +73,7 @@ def read_footer(storage: Storage, base: BaseFile | str, *, key_column: str = REC
         # Files older than the type code hold Hudi's first kind of filter.
         bloom_kind=_text(stored.get(BLOOM_FILTER_KIND)) or ("SIMPLE" if bloom else None),
         row_groups=_key_ranges(metadata, key_column),
+        sorted_by=_text(stored.get(SORTED_BY)),
     )
 
 

@@ -23,7 +23,7 @@ import pyarrow.types as pat
 from lakehouse_engine.errors import CorruptLogError, FormatError, UnsupportedTableError
 from lakehouse_engine.files.absent_columns import AbsentColumns
 from lakehouse_engine.files.base_file import project
-from lakehouse_engine.files.base_positions import RowsByPosition, of_keys
+from lakehouse_engine.files.base_positions import SlicePositions
 from lakehouse_engine.files.log_scanner import ScannedBlock
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.projection import match_name
@@ -31,7 +31,6 @@ from lakehouse_engine.files.row_pool import RowPool, SpillTo, take_rows
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.format.log.data_block import decode_data_block
 from lakehouse_engine.format.log.delete_block import DeleteRecords, decode_delete_block
-from lakehouse_engine.format.log.positions import Positions
 from lakehouse_engine.model.keys import META_COLUMNS
 from lakehouse_engine.record.merging.mergers import choose
 from lakehouse_engine.record.merging.ordering import ranks
@@ -61,6 +60,11 @@ class LogOutcome:
     absent: AbsentColumns | None = None
 
     @property
+    def deletes_whatever_is_stored(self) -> bool:
+        """Whether no deletion that a key ended as has an ordering value to hold against that of the base row."""
+        return self.deleted_at is None or self.deleted_at.null_count == len(self.deleted_at)
+
+    @property
     def known_keys(self) -> pa.Array:
         """`keys`, for whoever has read them."""
         assert self.keys is not None
@@ -88,14 +92,14 @@ def fold_logs(
     spill: SpillTo | None = None,
     *,
     keys: pa.Array | None = None,
-    positions: Sequence[Positions] | RowsByPosition | None = None,
+    positions: SlicePositions | None = None,
 ) -> LogOutcome:
     """`wanted` has the columns to keep, those that `rules` need among them. With `spill`, rows above its limit are kept in files;
-    keys and ordering values stay in memory. With `keys`, rows of other keys may be left out. `positions` are those of all rows of the
-    blocks; where they tell rows apart no key is looked at.
+    keys and ordering values stay in memory. With `keys`, rows of other keys may be left out. `positions` are those of all records of the
+    blocks; where they tell records apart no key is looked at.
 
-    Raises `CorruptLogError` where a block does not decode, `UnsupportedTableError` for one whose rows lack what they are merged by, and as
-    `decode_data_block` for one that is refused.
+    Raises `CorruptLogError` where a block does not decode, or says positions of another number of records, `UnsupportedTableError` for one
+    whose rows lack what they are merged by, and as `decode_data_block` for one that is refused.
     """
     rules = rules.met_by(scanned.block for scanned in blocks)
     pool, decoded, compared = RowPool(wanted, spill), [], {name.lower() for name in rules.columns(wanted, base=False)}
@@ -109,6 +113,8 @@ def fold_logs(
             lacking.append((absent, part.num_rows))
             part = part.select([name for name in part.column_names if name.lower() in compared])
         decoded.append(part)
+    if positions is not None:
+        _check_counts(blocks, decoded, positions)
     codes, found, at = _told_apart(decoded, rules, positions)
     ordering = _ordering(decoded, wanted, rules)
     ranked = ranks(rules.ordering.comparable(ordering), len(codes))
@@ -172,15 +178,29 @@ def _keys(part: pa.Table | DeleteRecords, rules: MergeRules) -> pa.Array:
     return part.keys if isinstance(part, DeleteRecords) else rules.record_keys(part)
 
 
+def _check_counts(blocks: Sequence[ScannedBlock], decoded: Sequence[pa.Table | DeleteRecords], positions: SlicePositions) -> None:
+    for scanned, part, at in zip(blocks, decoded, positions.blocks, strict=True):
+        count = len(part) if isinstance(part, DeleteRecords) else part.num_rows
+        if count != len(at):
+            block = scanned.block
+            raise CorruptLogError(
+                f"a block at byte {block.offset} of the log file {scanned.path!r}, written by {block.instant_time}, has {count} records,"
+                f" and positions of {len(at)}; restore the file from a backup, or restore the table to a savepoint",
+                path=scanned.path,
+                instant=block.instant_time,
+                offset=block.offset,
+            )
+
+
 def _told_apart(
-    decoded: Sequence[pa.Table | DeleteRecords], rules: MergeRules, positions: Sequence[Positions] | RowsByPosition | None
+    decoded: Sequence[pa.Table | DeleteRecords], rules: MergeRules, positions: SlicePositions | None
 ) -> tuple[Rows, pa.Array | None, Rows | None]:
     """The number of the key of every row and deletion, in the order in which keys come first; the keys, and their positions, if known."""
-    if isinstance(positions, RowsByPosition):
-        return positions.codes, None, positions.positions
+    if positions is not None and positions.alone is not None:
+        return positions.alone.codes, None, positions.alone.positions
     encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
     codes = np.asarray(encoded.indices).astype(np.int64)
-    return codes, encoded.dictionary, None if positions is None else of_keys(positions, codes, len(encoded.dictionary))
+    return codes, encoded.dictionary, None if positions is None else positions.of_keys(codes, len(encoded.dictionary))
 
 
 def _rows(decoded: Sequence[pa.Table | DeleteRecords]) -> Rows:

@@ -18,6 +18,9 @@ from lakehouse_engine.record.merging.mergers import EventTime, RecordMerger
 from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING, OrderingFields
 from lakehouse_engine.record.merging.payloads import made_by_1x, payload_of
 
+LATEST = "latest"
+"""The rule of `MergeRules.settled` where ordering values do not count: it holds of any row, whoever logged it."""
+
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
@@ -74,7 +77,7 @@ class MergeRules:
         two equal ones the same rows do. None where there is no such rule. `schema` has the table's user columns.
         """
         if not self.merger.compares_ordering:
-            return "latest" if self.whole_rows else None
+            return LATEST if self.whole_rows else None
         if self.partial or not (isinstance(self.merger, EventTime) and self.merger.equals_win):
             return None
         fields = [f"{'.'.join(path)} {kind}" for path, kind in zip(self.ordering.paths, self.ordering.types(schema), strict=True)]

@@ -12,15 +12,16 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import CorruptLogError
 from lakehouse_engine.files.base_file import concat, iter_base_file, projected_schema
-from lakehouse_engine.files.base_positions import RowsByPosition, base_positions, rows_under
+from lakehouse_engine.files.base_positions import SlicePositions, slice_positions
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, combine_rows, deletions_win, fold_logs
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedLogs, scan_logs
+from lakehouse_engine.files.log_scanner import LogScope, ScannedLogs, scan_logs
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
-from lakehouse_engine.format.log.positions import NOT_IN_BASE, Positions
+from lakehouse_engine.format.log.positions import NOT_IN_BASE
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_TIME
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
 
@@ -72,9 +73,7 @@ class BaseRowsBy(Enum):
 
     KEYS = auto()
     CHECKED_POSITIONS = auto()
-    """Where the footers of all blocks say, else by keys. Keys of the logs are read, so that two in two blocks that say one row are found
-    out.
-    """
+    """Where all blocks say, else by keys. Keys of the logs are read, so that two in two blocks that say one row are found out."""
     POSITIONS = auto()
     """As checked ones, but no keys are read."""
 
@@ -126,7 +125,7 @@ class SliceReader:
     def _base_rows(self, piece: LoggedSlice, columns: Sequence[str], merge: SliceMerge) -> Iterator[pa.Table]:
         before = 0
         for stored in self._stored(piece.slice.base_file, self._stored_names(columns, merge)):
-            removed, replaced = merge.pairs(stored) if merge.known is None else merge.known_pairs(before, stored.num_rows)
+            removed, replaced = merge.settled_pairs(before, stored.num_rows) if merge.settled else merge.pairs(stored, before)
             before += stored.num_rows
             kept = np.ones(stored.num_rows, np.bool_)
             kept[removed] = False
@@ -146,12 +145,12 @@ class SliceReader:
     def _whole_changes(self, base: BaseFile | None, merge: SliceMerge) -> tuple[Rows, Rows, int]:
         """Positions of base rows that go, ascending, the numbers of all rows of the logs that come, and how many the base file has."""
         removed, kept, before = [np.empty(0, np.int64)], [], 0
-        if merge.known is not None and base is not None:
+        if merge.settled and base is not None:
             before = FOOTERS.read(self.storage, base, verify=self.verify).num_rows
-            removed, kept = ([rows] for rows in merge.known_numbers(0, before))
+            removed, kept = ([rows] for rows in merge.settled_numbers(0, before))
         else:
-            for stored in self._stored(base, self.rules.columns(self.schema, base=True)):
-                met = merge.met(stored)
+            for stored in self._stored(base, self._stored_names([], merge)):
+                met = merge.met(stored, before)
                 removed.append(met.removed + before)
                 kept.append(met.rows)
                 before += stored.num_rows
@@ -161,7 +160,7 @@ class SliceReader:
         """As `changes`, where rows are made of two."""
         positions, added, before = [np.empty(0, np.int64)], [], 0
         for stored in self._stored(piece.slice.base_file, self._stored_names(columns, merge)):
-            removed, replaced = merge.pairs(stored)
+            removed, replaced = merge.pairs(stored, before)
             positions.append(removed + before)
             added.append(replaced)
             before += stored.num_rows
@@ -171,31 +170,31 @@ class SliceReader:
     def merge(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
         """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
         scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
-        positions = self._positions(piece.slice.base_file, scanned)
-        wanted = self._names(columns, base=False, keys=not isinstance(positions, RowsByPosition)) or [COMMIT_TIME]  # to count rows by
-        outcome = fold_logs(scanned.blocks, self._plain(wanted), self.rules, spill, positions=positions)
-        deletions = self.rules.deletions(outcome.data)
-        known = None if outcome.positions is None or deletions.any() else KnownRows.of(outcome.positions)
         rules = self.rules.met_by(found.block for found in scanned.blocks)
-        return SliceMerge(rules, outcome, deletions, np.ones(len(outcome.rows), np.bool_), scanned, known)
+        positions = self._positions(piece.slice.base_file, scanned, rules)
+        keys = positions is None or positions.alone is None
+        wanted = self._names(columns, base=False, keys=keys) or [COMMIT_TIME]  # to count rows by
+        outcome = fold_logs(scanned.blocks, self._plain(wanted), rules, spill, positions=positions)
+        deletions = self.rules.deletions(outcome.data)
+        known = None if outcome.positions is None else KnownRows.of(outcome.positions)
+        settled = positions is not None and positions.settled and not deletions.any() and outcome.deletes_whatever_is_stored
+        return SliceMerge(rules, outcome, deletions, np.ones(len(outcome.rows), np.bool_), scanned, known, settled)
 
-    def _positions(self, base: BaseFile | None, scanned: ScannedLogs) -> Sequence[Positions] | RowsByPosition | None:
-        under = None if self.base_rows is BaseRowsBy.KEYS else rows_under(base, self.rules, self.schema)
-        found = None if under is None else base_positions(scanned.blocks, under)
-        # What rows that are deletions do is found out by their keys.
-        alone = self.base_rows is BaseRowsBy.POSITIONS and self.has_meta_columns and not self.rules.marks.columns(self.schema.names)
-        if found is None or base is None or not alone:
+    def _positions(self, base: BaseFile | None, scanned: ScannedLogs, rules: MergeRules) -> SlicePositions | None:
+        found = None if self.base_rows is BaseRowsBy.KEYS else slice_positions(scanned.blocks, base, rules, self.schema)
+        if found is None or base is None or self.base_rows is BaseRowsBy.CHECKED_POSITIONS or not self.has_meta_columns:
             return found
-        return RowsByPosition.of(found, FOOTERS.read(self.storage, base, verify=self.verify).num_rows) or found
+        return found.without_keys(FOOTERS.read(self.storage, base, verify=self.verify).num_rows)
 
     def _names(self, columns: Sequence[str], *, base: bool, keys: bool = True) -> list[str]:
         return list(dict.fromkeys([*columns, *self.rules.columns(self.schema, base=base, keys=keys)]))
 
     def _stored_names(self, columns: Sequence[str], merge: SliceMerge) -> list[str]:
-        if merge.known is not None and columns:
+        if merge.settled and columns:
             return list(columns)
-        # Rows that are made of two need the same columns on both sides.
-        return self._names(columns, base=merge.rules.whole_rows)
+        if not merge.rules.whole_rows:  # both sides need the same columns
+            return list(merge.outcome.data.column_names)
+        return self._names(columns, base=True, keys=merge.known is None) or self.counted
 
     def _plain(self, columns: Sequence[str]) -> pa.Schema:
         return plain(projected_schema(self.schema, columns))
@@ -229,7 +228,7 @@ class SliceMerge:
     """The outcome of a slice's logs, met by the rows of its base file part by part.
 
     `deletions` says which rows of the logs are deletions, `fresh` which keys no base row had so far. `scanned` has the blocks. `known`:
-    where the base rows are that change, all of which the logs replace, so that nothing of them need be read.
+    the base rows that the logs are about, by their positions. `settled`: all of them go, so that nothing of them need be read.
     """
 
     rules: MergeRules
@@ -238,25 +237,33 @@ class SliceMerge:
     fresh: npt.NDArray[np.bool_]
     scanned: ScannedLogs
     known: KnownRows | None = None
+    settled: bool = False
 
-    def known_pairs(self, before: int, count: int) -> tuple[Rows, pa.Table]:
-        """As `pairs`, of the `count` base rows behind the first `before`, where it is known which change: nothing of them is read."""
-        removed, rows = self.known_numbers(before, count)
+    def settled_pairs(self, before: int, count: int) -> tuple[Rows, pa.Table]:
+        """As `pairs`, of the `count` base rows behind the first `before`, where all that are known go: nothing of them is read."""
+        removed, rows = self.settled_numbers(before, count)
         return removed, take_rows(self.outcome.data, rows)
 
-    def known_numbers(self, before: int, count: int) -> tuple[Rows, Rows]:
-        """As `known_pairs`, with numbers of rows of the logs."""
+    def settled_numbers(self, before: int, count: int) -> tuple[Rows, Rows]:
+        """As `settled_pairs`, with numbers of rows of the logs."""
+        positions, codes = self._known_within(before, count)
+        rows = self.outcome.rows[codes]
+        return positions, rows[rows >= 0]
+
+    def _known_within(self, before: int, count: int) -> tuple[Rows, Rows]:
+        """Which of `count` base rows behind the first `before` are known, and the numbers of their keys, which are not fresh any more."""
         assert self.known is not None
         positions, codes = self.known.within(before, before + count)
         self.fresh[codes] = False
-        return positions - before, self.outcome.rows[codes]
+        return positions - before, codes
 
-    def pairs(self, stored: pa.Table) -> tuple[Rows, pa.Table]:
-        """Positions of base rows that change, ascending, and the rows that take the place of some of them.
+    def pairs(self, stored: pa.Table, before: int) -> tuple[Rows, pa.Table]:
+        """Positions in `stored` of base rows that change, ascending, and the rows that take the place of some of them. The base file has
+        `before` rows before `stored`.
 
-        Of a key that is stored more than once every row changes, as in a compaction.
+        Of a key that is stored more than once every row changes, as in a compaction, unless the logs say positions.
         """
-        met = self.met(stored)
+        met = self.met(stored, before)
         return met.removed, self.replacing(stored, met)
 
     def replacing(self, stored: pa.Table, met: Met) -> pa.Table:
@@ -268,10 +275,13 @@ class SliceMerge:
         before = take_rows(stored, met.places).select(after.column_names)
         return combine_rows(before, after, met.wins, self.rules, offered_absent=absent)
 
-    def met(self, stored: pa.Table) -> Met:
-        """Which base rows change. `stored` has what the merge needs, at least."""
-        matched, codes = matches(self.rules.record_keys(stored), self.outcome.known_keys)
-        self.fresh[codes] = False
+    def met(self, stored: pa.Table, before: int = 0) -> Met:
+        """Which base rows change, as in `pairs`. `stored` has what the merge needs, at least."""
+        if self.known is not None:
+            matched, codes = self._known_within(before, stored.num_rows)
+        else:
+            matched, codes = matches(self.rules.record_keys(stored), self.outcome.known_keys)
+            self.fresh[codes] = False
         rows = self.outcome.rows[codes]
         deleted = rows == DELETED
         gone, positions, offered, wins = self._decided(stored, matched[~deleted], rows[~deleted])

@@ -1,1 +1,1 @@
-"""Where does this key live?"""
+"""Finds where keys are stored."""

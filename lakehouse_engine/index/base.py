@@ -1,4 +1,4 @@
-"""What an index answers, and the registry of those that there are."""
+"""The interface of an index, and the registry of indexes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class KeyedRows:
-    """The keys of a batch: `keys[i]` is the record key of row `i`, `rows` numbers the rows of each partition path, ascending."""
+    """Keys of a batch: `keys[i]` is the record key of row `i`; `rows` are the row numbers of each partition path, ascending."""
 
     keys: pa.Array
     rows_by_partition: Mapping[str, Rows]
@@ -29,7 +29,7 @@ class KeyedRows:
 class TaggedFile:
     """Rows of a batch found in a base file: `rows[i]` is at row number `positions[i]`; positions ascend.
 
-    `bounds` are the lowest and the highest key of the file, None where its statistics do not tell.
+    `bounds` are the file's lowest and highest key, None if its statistics do not say.
     """
 
     base: BaseFile
@@ -40,13 +40,13 @@ class TaggedFile:
 
 
 class Slices(Protocol):
-    """The slices that make a table now, as `view.FileSystemView` has them."""
+    """Current slices of a table, like `view.FileSystemView`."""
 
     def latest_slices(self, partition: str | None = None) -> list[FileSlice]: ...
 
 
 class StoredKeys(Protocol):
-    """How the record keys of a base file are had: from the meta column, or from user columns where meta fields are off."""
+    """Source of a base file's record keys: the meta column, or user columns if meta fields are off."""
 
     @property
     def meta_columns(self) -> Sequence[str]:
@@ -60,20 +60,20 @@ class StoredKeys(Protocol):
 
     @property
     def bounded(self) -> bool:
-        """Whether the Parquet statistics of the meta column bound the record keys."""
+        """True if the meta column's Parquet statistics bound the record keys."""
         ...
 
     def keys(self, table: pa.Table) -> pa.ChunkedArray:
-        """The record keys of rows read with those columns."""
+        """Record keys of rows that were read with those columns."""
         ...
 
 
 class Index(Protocol):
-    """Finds the base files and row numbers of keys. Tells nothing but the truth: no false hit, no missed key."""
+    """Finds base files and row numbers of keys. Exact: no false hits, no missed keys."""
 
     @property
     def is_global(self) -> bool:
-        """Whether a key is unique in the whole table, not only in its partition."""
+        """True if keys are unique in the whole table, not only in a partition."""
         ...
 
     def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:

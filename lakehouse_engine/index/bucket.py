@@ -1,7 +1,7 @@
-"""BUCKET index: the hash of a key says which file group of its partition has it (Hudi's `SIMPLE` bucket engine, `BucketIdentifier`).
+"""BUCKET index: a key's hash determines its file group in a partition (Hudi's `SIMPLE` bucket engine, `BucketIdentifier`).
 
-A partition has one file group a bucket, whose file id begins with the number of the bucket, so nothing has to be looked up to find
-the group of a key. The number of buckets is in the hash: it is fixed for the life of a table.
+A partition has one file group per bucket, whose file id starts with the bucket's number, so no lookup is needed. The number of buckets is
+part of the hash and fixed for the life of a table.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Buckets = npt.NDArray[np.int64]
 
 _DIGITS = 8
 _MOST_BUCKETS = 100_000
-"""A random UUID begins with a number below this once in forty thousand times."""
+"""Share of random UUIDs that start with a number below this: one in forty thousand."""
 _FILE_ID = re.compile(rf"([0-9]{{{_DIGITS}}})-.+")
 
 
 @dataclass(frozen=True, slots=True)
 class BucketLayout:
-    """How the keys of a table are spread: `key_fields` make the record key, `hash_fields` are those of them that choose the bucket."""
+    """How a table's keys are spread: `key_fields` make the record key, `hash_fields` are those that determine the bucket."""
 
     num_buckets: int
     key_fields: tuple[str, ...]
@@ -45,9 +45,9 @@ class BucketLayout:
 
     @classmethod
     def of(cls, config: TableConfig, options: WriteOptions) -> BucketLayout:
-        """The layout that a write asks for.
+        """Layout that a write asks for.
 
-        Raises `OptionError` for a table without key fields, and for hash fields that are no key fields.
+        Raises `OptionError` for a table without key fields, and for hash fields that are not key fields.
         """
         keys, table = config.record_key_fields, config.name
         if not keys:
@@ -56,15 +56,15 @@ class BucketLayout:
         for name in named:
             if name not in keys:
                 raise OptionError(f"{BUCKET_HASH_FIELD.key}: {name!r} is not one of the record key fields {list(keys)}", table=table)
-        # Hudi takes the values in the order in which the key has them.
+        # Hudi takes the values in the key's order.
         return cls(options.num_buckets, keys, tuple(name for name in keys if name in named))
 
     def buckets(self, keys: pa.Array) -> Buckets:
-        """The bucket of every record key. Raises `RecordKeyError` for keys that Hudi's versions hash differently."""
+        """Bucket of every record key. Raises `RecordKeyError` for keys that Hudi's versions hash differently."""
         return np.asarray((self._hashes(keys) & 0x7FFFFFFF).astype(np.int64) % self.num_buckets)
 
     def rows_by_bucket(self, keys: pa.Array, rows: Rows | None = None) -> dict[int, Rows]:
-        """The `rows` (indices into `keys`; None for all) of every bucket that has some, in their order."""
+        """The `rows` (indices into `keys`; None for all) of every non-empty bucket, in order."""
         numbers = np.arange(len(keys), dtype=np.int64) if rows is None else rows
         buckets = self.buckets(keys if rows is None else keys.take(pa.array(rows)))
         order = np.argsort(buckets, kind="stable")
@@ -72,14 +72,14 @@ class BucketLayout:
         return {int(buckets[part[0]]): numbers[part] for part in np.split(order, cuts) if len(part)}
 
     def _hashes(self, keys: pa.Array) -> npt.NDArray[np.uint32]:
-        """`List.hashCode` of the values that are hashed, as 32 bits."""
+        """`List.hashCode` of the hashed values, as 32 bits."""
         if len(self.key_fields) == 1:
             _refuse(pc.match_substring(keys, ":"), keys, "':' in the key, which Hudi takes for the end of a field's name")
             return _chained([java_string_hash(keys)])
         return _chained([java_string_hash(part) for part in self._parts(keys)])
 
     def _parts(self, keys: pa.Array) -> Iterator[pa.Array]:
-        """The values of the hash fields in keys of the form `field:value,field:value`; null and empty ones as "" (both hash to 0)."""
+        """Values of the hash fields in keys of the form `field:value,field:value`; null and empty ones as "" (both hash to 0)."""
         count = len(self.key_fields)
         _refuse(pc.not_equal(pc.count_substring(keys, ","), count - 1), keys, "',' in a value, which Hudi takes for the end of a field")
         pieces = pc.list_flatten(pc.split_pattern(keys, ","))
@@ -98,7 +98,7 @@ def _chained(hashes: list[npt.NDArray[np.uint32]]) -> npt.NDArray[np.uint32]:
 
 
 def _refuse(bad: pa.Array, keys: pa.Array, what: str) -> None:
-    """Hudi 0.15 and 1.2 put such keys into different buckets, so that each would write a second record beside the other's."""
+    """Refuse keys that Hudi 0.15 and 1.2 put into different buckets, because each would write a second record."""
     if pc.any(bad).as_py():
         example = keys.filter(bad)[0].as_py()
         raise RecordKeyError(
@@ -108,26 +108,26 @@ def _refuse(bad: pa.Array, keys: pa.Array, what: str) -> None:
 
 
 def bucket_file_id(bucket: int, instant_time: str, partition_path: str) -> str:
-    """The file id of a new group: a UUID whose first eight characters are the bucket's number, then `-0`."""
+    """File id of a new group: a UUID whose first eight characters are the bucket's number, then `-0`."""
     return f"{bucket:0{_DIGITS}d}{new_file_id(instant_time, partition_path, bucket)[_DIGITS:]}"
 
 
 def bucket_of(file_id: str) -> int | None:
-    """The bucket of a file group, None for a file id that names none."""
+    """Bucket of a file group; None for a file id without one."""
     match = _FILE_ID.fullmatch(file_id)
     return None if match is None else int(match[1])
 
 
 def has_bucket(file_id: str) -> bool:
-    """Whether a file group of a table that does not say which index it has is one of a bucket."""
+    """True if a file group of a table without a stored index type belongs to a bucket."""
     bucket = bucket_of(file_id)
     return bucket is not None and bucket < _MOST_BUCKETS
 
 
 def slices_by_bucket(layout: BucketLayout, view: Slices, partition: str) -> Mapping[int, FileSlice]:
-    """The slice of every bucket that a partition has.
+    """The slice of every bucket in a partition.
 
-    Raises `OptionError` for a file group that no bucket of this layout has, and `UnsupportedTableError` for two of one bucket.
+    Raises `OptionError` for a file group outside this layout's buckets, and `UnsupportedTableError` for two groups of one bucket.
     """
     found: dict[int, FileSlice] = {}
     for piece in view.latest_slices(partition):
@@ -149,7 +149,7 @@ def slices_by_bucket(layout: BucketLayout, view: Slices, partition: str) -> Mapp
 
 @dataclass(frozen=True, slots=True)
 class BucketIndex:
-    """Looks for a key in the base file of its bucket only. A key is unique in its partition."""
+    """Looks for a key only in its bucket's base file. Keys are unique within a partition."""
 
     layout: BucketLayout
 
@@ -158,7 +158,7 @@ class BucketIndex:
         return False
 
     def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
-        """As `Index.tag`. Raises as `BucketLayout.buckets` and `slices_by_bucket`."""
+        """Like `Index.tag`. Raises as `BucketLayout.buckets` and `slices_by_bucket`."""
         tasks = [
             TagTask(storage, (piece.base_file,), stored, batch.keys.take(pa.array(rows)), rows, False)
             for partition, chosen in batch.rows_by_partition.items()

@@ -1,8 +1,8 @@
-"""Tables of Hudi whose buckets are not one fixed number, which are refused by name.
+"""Refuses Hudi tables without a single fixed number of buckets.
 
-With the bucket engine CONSISTENT_HASHING buckets are split and merged (`HoodieConsistentHashingMetadata`); Hudi 1.1 and later can give
-partitions numbers of their own (`PartitionBucketIndexHashingConfig`). Neither shows in the table's properties, only in files below
-`.hoodie/.bucket_index`. A key outside the group of its bucket is never found by Hudi, which then stores it a second time.
+The bucket engine CONSISTENT_HASHING splits and merges buckets (`HoodieConsistentHashingMetadata`); since Hudi 1.1 partitions can have their
+own number (`PartitionBucketIndexHashingConfig`). Neither shows in the table's properties, only in files below `.hoodie/.bucket_index`. Hudi
+does not find a key outside its bucket's group, and stores it a second time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _CONSISTENT = "CONSISTENT_HASHING"
 
 
 def refuse_changing_buckets(storage: Storage, config: TableConfig, options: WriteOptions, *, may_be_stored: bool = True) -> None:
-    """Raise `UnsupportedTableError` for a write to a table with such buckets, or one that asks for them. `may_be_stored`: False where it is
-    known that nothing is in their folder.
+    """Raise `UnsupportedTableError` for a write to a table with such buckets, or one that asks for them. `may_be_stored`: False if their
+    folder is known to be empty.
     """
     found = _asked(config, options) or (_stored(storage) if may_be_stored else None)
     if found is not None:

@@ -1,59 +1,42 @@
-"""Between which keys those of a base file are, as far as this process has learned that: most files are ruled out without being opened."""
+"""Key ranges of base files, as far as this process knows them: most files are excluded without being opened."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.files.footer import BaseFileFooter
-from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.guarantees import Bounds, FileGuarantees
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.locations import identity_of
 
-Bounds = tuple[str, str]
 _MOST_SORTED = 200_000
-"""Keys that are sorted among the bounds of files. More of them leave few files out, and are asked for their first and last only."""
-_OVERHEAD = 300
-"""Bytes of an entry besides its two keys."""
-
-_BOUNDS: BoundedCache[Bounds] = BoundedCache(64 * 1024 * 1024, lambda bounds: _OVERHEAD + len(bounds[0]) + len(bounds[1]))
-"""Of all tables of this process: a file never changes under its name."""
+"""Number of keys that are compared one by one with the files' bounds. Larger sets exclude few files, and only their first and last key
+count.
+"""
 
 
 def bounds_of(footer: BaseFileFooter) -> Bounds | None:
-    """The lowest and highest record key of a file; None where a row group does not tell, or there is none."""
+    """Lowest and highest record key of a file; None if a row group does not say, or there is none."""
     lows = [group.min_key for group in footer.row_groups if group.min_key is not None]
     highs = [group.max_key for group in footer.row_groups if group.max_key is not None]
     return (min(lows), max(highs)) if footer.row_groups and len(lows) == len(highs) == len(footer.row_groups) else None
 
 
-def learn(storage: Storage, found: Iterable[TaggedFile]) -> None:
-    """Remember the bounds of files that were opened."""
-    if identity_of(storage) is None:
-        return
-    for one in found:
-        if one.bounds is not None and one.base.size >= 0:
-            _BOUNDS.put(_key(storage, one.base), one.bounds)
-
-
-def may_have_keys(storage: Storage, bases: Sequence[BaseFile], keys: pa.Array) -> list[BaseFile]:
-    """The files that may have some of the keys: those whose bounds enclose one, and those whose bounds are not known."""
-    if identity_of(storage) is None:
-        return list(bases)
-    known = [_BOUNDS.get(_key(storage, base)) for base in bases]
+def may_have_keys(guarantees: FileGuarantees, storage: Storage, bases: Sequence[BaseFile], keys: pa.Array) -> list[BaseFile]:
+    """Files that may hold some of the keys: those whose bounds enclose one, or are unknown."""
+    known = guarantees.keys(storage, bases)
     bounded = [one for one in known if one is not None]
     may = iter(enclosing(bounded, keys))
     return [base for base, one in zip(bases, known, strict=True) if one is None or next(may)]
 
 
 def enclosing(bounds: Sequence[Bounds], keys: pa.Array) -> npt.NDArray[np.bool_]:
-    """Of each pair of bounds (both inclusive), whether a key is between them; keys compare by their bytes in UTF-8."""
+    """For each pair of (inclusive) bounds, whether a key lies in between; keys compare by their UTF-8 bytes."""
     count = len(bounds)
     if not count or not len(keys):
         return np.zeros(count, dtype=bool)
@@ -62,12 +45,8 @@ def enclosing(bounds: Sequence[Bounds], keys: pa.Array) -> npt.NDArray[np.bool_]
         ends = pc.min_max(keys)
         overlap = pc.and_(pc.less_equal(lows, ends["max"]), pc.greater_equal(highs, ends["min"]))
         return np.asarray(overlap.to_numpy(zero_copy_only=False))
-    # The sort is stable: of what is equal, a lower bound comes before a key, and that before an upper bound.
+    # The sort is stable: among equals, a lower bound comes before a key, and a key before an upper bound.
     order = pc.array_sort_indices(pa.concat_arrays([lows, keys, highs])).to_numpy()
     before = np.empty(len(order), dtype=np.int64)
     before[order] = np.cumsum((order >= count) & (order < count + len(keys)))
     return before[count + len(keys) :] > before[:count]
-
-
-def _key(storage: Storage, base: BaseFile) -> Hashable:
-    return identity_of(storage), base.path, base.size

@@ -1,8 +1,7 @@
-"""Looks the keys of a batch up in the key columns of base files.
+"""Looks up a batch's keys in the key columns of base files.
 
-Row groups that can hold none of the keys, by their statistics or the file's Bloom filter, are not read. A hash table of the keys is made
-anew for each look. So a file whose range holds few of the keys is asked for those alone, and files that may have any of them are asked
-together.
+Row groups that cannot hold any key, by statistics or the file's Bloom filter, are not read. Each lookup builds a hash table of the keys. So
+a file whose range covers few of the keys is asked for those only, and files that may hold any of them are asked together.
 """
 
 from __future__ import annotations
@@ -18,28 +17,29 @@ from lakehouse_engine.files.base_file import iter_base_file
 from lakehouse_engine.files.footer import BaseFileFooter, read_footer
 from lakehouse_engine.format.bloom import BloomFilter
 from lakehouse_engine.index.base import Rows, StoredKeys, TaggedFile
-from lakehouse_engine.index.key_bounds import Bounds, bounds_of
+from lakehouse_engine.index.key_bounds import bounds_of
 from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.guarantees import Bounds
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
 
 _AT_ONCE = 2_000_000
-"""Keys of a batch that are looked up at once: bounds a task's memory, whatever their number."""
+"""Keys of a batch that are looked up at once; limits a task's memory."""
 _STORED_BYTES = 64 * 1024 * 1024
-"""Of the keys of files that they are looked up in at once."""
+"""Stored keys that are looked up at once."""
 _SAMPLE = 64
-"""Keys by which it is told whether most of them are in the range of a file."""
+"""Sample of keys that decides whether most of them are in a file's range."""
 _NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 
 
 def stored_filter(footer: BaseFileFooter) -> BloomFilter | None:
-    """The Bloom filter of a base file's footer, None where it has none."""
+    """Bloom filter in a base file's footer; None without one."""
     return None if footer.bloom is None else BloomFilter.from_base64(footer.bloom, footer.bloom_kind or "SIMPLE")
 
 
 @dataclass(frozen=True, slots=True)
 class TagTask:
-    """Look the keys of `rows` (row numbers of the batch; None for all) up in some base files."""
+    """Look up the keys of `rows` (row numbers of the batch; None for all) in some base files."""
 
     storage: Storage
     bases: tuple[BaseFile, ...]
@@ -50,11 +50,11 @@ class TagTask:
 
 
 def tag_files(task: TagTask) -> list[TaggedFile]:
-    """Positions of the batch's keys in each of the base files, in their order. Raises as `read_footer` and `iter_base_file`."""
+    """Positions of the batch's keys in each base file, in order. Raises as `read_footer` and `iter_base_file`."""
     found: list[_Found] = []
     asked, together = _Asked.all_of(task.keys), _Together()
     for base in task.bases:
-        footer = read_footer(task.storage, base)  # which may have a large Bloom filter, so that one is held at a time
+        footer = read_footer(task.storage, base)  # It may have a large Bloom filter, so only one is held at a time.
         file = _Found(base, footer.num_rows, bounds_of(footer) if task.stored.bounded else None)
         found.append(file)
         mine = _may_be_in(task, file, footer, asked)
@@ -69,7 +69,7 @@ def tag_files(task: TagTask) -> list[TaggedFile]:
 
 @dataclass(slots=True)
 class _Found:
-    """What was found in one file: row numbers of it, and numbers of keys, of each hit."""
+    """Hits in one file: its row numbers and the numbers of the keys."""
 
     base: BaseFile
     num_rows: int
@@ -93,7 +93,7 @@ def _may_be_in(task: TagTask, file: _Found, footer: BaseFileFooter, asked: _Aske
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Some keys of a batch, their numbers in it (None: all, in order), and a few of them."""
+    """Some keys of a batch, their numbers in it (None: all, in order), and a sample of them."""
 
     keys: pa.Array
     numbers: Rows | None
@@ -109,14 +109,14 @@ class _Asked:
         return _Asked(self.keys.take(pa.array(chosen)), chosen if self.numbers is None else self.numbers[chosen], self.sample.slice(0, 0))
 
     def narrowed(self, low: str | None, high: str | None) -> _Asked:
-        """Those from `low` to `high`; this itself where they seem to be most of them, or no end is known."""
+        """Keys from `low` to `high`; this object itself if they seem to be most of them, or an end is unknown."""
         if low is None or high is None or 2 * _count(self.sample, low, high) > len(self.sample):
             return self
         within = np.asarray(_within(self.keys, low, high))
         return self.only(np.flatnonzero(within).astype(np.int64))
 
     def has_any(self, low: str | None, high: str | None) -> bool:
-        """Whether any of the keys is between the two; unknown ends hold everything."""
+        """True if any key is between the two; an unknown end is unbounded."""
         if low is None or high is None or not len(self.keys):
             return bool(len(self.keys))
         return _count(self.sample, low, high) > 0 or bool(pc.any(_within(self.keys, low, high)).as_py())
@@ -132,7 +132,7 @@ def _count(keys: pa.Array, low: str, high: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Stored keys of a file, of `size` bytes, and the numbers of their rows in it."""
+    """Stored keys of a file (`size` bytes), with their row numbers."""
 
     file: _Found
     numbers: Rows
@@ -142,7 +142,7 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Together:
-    """Pieces of files that may have any of the keys, to be looked up in one go."""
+    """Parts of files that may hold any of the keys, to be looked up together."""
 
     pieces: list[_Piece] = field(default_factory=list)
     size: int = 0
@@ -160,7 +160,7 @@ class _Together:
 
 
 def _look_up(pieces: Sequence[_Piece], asked: _Asked) -> None:
-    """Add every hit to what was found in its file."""
+    """Add every hit to its file's result."""
     stored = pa.chunked_array([chunk for piece in pieces for chunk in piece.keys], pa.string())
     starts = np.cumsum([0, *(len(piece.numbers) for piece in pieces)])
     for low in range(0, len(asked.keys), _AT_ONCE):
@@ -173,7 +173,7 @@ def _look_up(pieces: Sequence[_Piece], asked: _Asked) -> None:
 
 
 def _stored_keys(task: TagTask, file: _Found, footer: BaseFileFooter, asked: _Asked) -> Iterator[_Piece]:
-    """Keys of the row groups that may hold some of those asked for, of several groups at once."""
+    """Keys of the row groups that may hold some of the keys, several groups at a time."""
     groups = footer.row_groups
     ends = [(group.min_key, group.max_key) if task.stored.bounded else (None, None) for group in groups]
     wanted = [number for number, (low, high) in enumerate(ends) if asked.has_any(low, high)]

@@ -1,4 +1,4 @@
-"""The indexes that there are, which of them a table has, and whether a write may use the one it asks for."""
+"""All indexes, a table's index, and whether a write may use the one that it asks for."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ _CHECKED_FILES = 16
 
 
 def load_index(state: TableState, options: WriteOptions) -> Index:
-    """The index of a write. AUTO is what the table was created with; another writer's table has Hudi's rule that a key is unique in its
-    partition.
+    """Index of a write. AUTO is the table's index; other writers' tables follow Hudi's rule that a key is unique in its partition.
 
-    Raises `OptionError` for a type that does not exist, that puts keys into other buckets than the table's, or that looks for a key in one
+    Raises `OptionError` for an unknown type, for one that would put keys into other buckets than the table's, or that looks in one
     partition where the table's index looks in all, and `UnsupportedTableError` for a table whose buckets change (see `consistent`).
     """
     config = state.config
@@ -54,25 +53,25 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
 
 
 def is_global_anew(options: WriteOptions) -> bool:
-    """Whether a table that is made with these options has an index by which a key is one row of the table."""
+    """True if a table made with these options has an index by which a key is unique in the table."""
     return options.index_type.replace("AUTO", "GLOBAL_SIMPLE").startswith("GLOBAL_")
 
 
 def stored_index_type(config: TableConfig) -> str:
-    """The index that the table was created with; SIMPLE where nothing says."""
+    """Index type of the table's creation; SIMPLE if nothing is stored."""
     kept = config.prefixed(STORED_PREFIX).get(INDEX_TYPE.key, "SIMPLE")
     return INDEX_TYPE.read({INDEX_TYPE.key: kept}).replace("AUTO", "GLOBAL_SIMPLE")
 
 
 def _is_ours(config: TableConfig) -> bool:
-    """Whether the table says which index it has; other writers' tables do not."""
+    """True if the table stores its index type; other writers' tables do not."""
     return INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
 
 
 def keeps_buckets(config: TableConfig, options: WriteOptions) -> bool:
-    """Whether a write with these options puts keys where the table keeps them; so it is with every index that has no buckets.
+    """True if a write with these options puts keys where the table keeps them, which only bucket indexes can violate.
 
-    Raises `OptionError` for buckets that the table's key cannot have.
+    Raises `OptionError` for buckets that are impossible with the table's key.
     """
     stored = stored_index_type(config)
     chosen = stored if options.index_type == "AUTO" else options.index_type
@@ -80,14 +79,14 @@ def keeps_buckets(config: TableConfig, options: WriteOptions) -> bool:
 
 
 def keeps_index(config: TableConfig, options: WriteOptions) -> bool:
-    """Whether a write with these options finds every key where the table's own index finds it. Raises as `keeps_buckets`."""
+    """True if a write with these options finds every key that the table's own index finds. Raises as `keeps_buckets`."""
     stored = stored_index_type(config)
     chosen = stored if options.index_type == "AUTO" else options.index_type
     return keeps_buckets(config, options) and (not _is_ours(config) or _narrower(config, chosen, stored) is None)
 
 
 def _narrower(config: TableConfig, chosen: str, stored: str) -> str | None:
-    """Why a write would miss stored keys in other partitions and store them again; None where it would not."""
+    """Why a write would miss keys stored in other partitions and store them again; None if it would not."""
     if not config.partition_fields or not stored.startswith("GLOBAL_") or chosen.startswith("GLOBAL_"):
         return None
     return (
@@ -98,7 +97,7 @@ def _narrower(config: TableConfig, chosen: str, stored: str) -> str | None:
 
 
 def _other_buckets(config: TableConfig, chosen: str, stored: str, options: WriteOptions) -> str | None:
-    """Why a write would put keys into other buckets than the table has for its life; None where it would not."""
+    """Why a write would put keys into other buckets than the table's; None if it would not."""
     if chosen != stored and "BUCKET" in (chosen, stored):
         return f"{INDEX_TYPE.key}={chosen} cannot be used on a table created with {stored}"
     if chosen != "BUCKET":
@@ -114,7 +113,7 @@ def _other_buckets(config: TableConfig, chosen: str, stored: str, options: Write
 
 
 def _check_keys(state: TableState, layout: BucketLayout) -> None:
-    """Of another writer's table: that stored keys are in the buckets that this layout gives them. Only footers are read."""
+    """True if the keys of another writer's table are stored in this layout's buckets. Reads only footers."""
     for piece in _some_slices(state)[:_CHECKED_FILES]:
         footer = None if piece.base_file is None else read_footer(state.storage, piece.base_file)
         keys = [] if footer is None else [key for key in (footer.min_key, footer.max_key) if key is not None]
@@ -128,7 +127,7 @@ def _check_keys(state: TableState, layout: BucketLayout) -> None:
 
 
 def _check_unbucketed(state: TableState) -> None:
-    """Hudi does not store that a table has buckets, but its file ids show it: another index would put new keys into any of them."""
+    """True if file ids show buckets, which Hudi does not store: another index would put new keys into any of them."""
     pieces = _some_slices(state)
     if pieces and all(has_bucket(piece.file_id) for piece in pieces):
         raise OptionError(
@@ -139,7 +138,7 @@ def _check_unbucketed(state: TableState) -> None:
 
 
 def _some_slices(state: TableState) -> list[FileSlice]:
-    """The slices of the first partition that has some."""
+    """Slices of the first partition that has some."""
     for partition in state.live_partitions():
         if pieces := state.view.latest_slices(partition):
             return pieces

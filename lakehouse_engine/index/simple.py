@@ -1,7 +1,7 @@
-"""SIMPLE and BLOOM indexes: compare the keys of a batch with the keys stored in the files where they can be.
+"""SIMPLE and BLOOM indexes: compare a batch's keys with the stored keys of candidate files.
 
-Files, and row groups of them, are ruled out by the key range in their Parquet statistics (what this process knows of those, without a
-task); the BLOOM kinds ask the footer's filter too. What is left has its key column read, and only that (`lookup`).
+Files and row groups are excluded by the key range in their Parquet statistics (known ones without a task); the BLOOM kinds also ask the
+footer's filter. Only the key column of the rest is read (`lookup`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import pyarrow as pa
 
 from lakehouse_engine.engine import TaskRunner, looking_runner, weighed_out
 from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
-from lakehouse_engine.index.key_bounds import learn, may_have_keys
+from lakehouse_engine.index.key_bounds import may_have_keys
 from lakehouse_engine.index.lookup import TagTask, tag_files
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
+from lakehouse_engine.read.guarantees import FROM_FOOTERS, FileGuarantees, learn_keys
 from lakehouse_engine.record.keys.keygen import KeyGenerator
 from lakehouse_engine.storage.base import Storage
 
 
 @dataclass(frozen=True, slots=True)
 class MetaColumnKeys:
-    """Record keys as the meta column has them."""
+    """Record keys from the meta column."""
 
     @property
     def meta_columns(self) -> Sequence[str]:
@@ -43,7 +44,7 @@ class MetaColumnKeys:
 
 @dataclass(frozen=True, slots=True)
 class RowNumbers:
-    """`_hoodie_commit_seqno` in the place of keys: finds single rows, also where several have one key."""
+    """`_hoodie_commit_seqno` used as key: finds single rows even if several share a key."""
 
     @property
     def meta_columns(self) -> Sequence[str]:
@@ -74,7 +75,7 @@ class GeneratedKeys:
 
     @property
     def bounded(self) -> bool:
-        return False  # such files have the meta columns, empty
+        return False  # such files have empty meta columns
 
     def keys(self, table: pa.Table) -> pa.ChunkedArray:
         return pa.chunked_array([self.generator.record_keys(table)])
@@ -82,10 +83,14 @@ class GeneratedKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeyColumnIndex:
-    """SIMPLE (a key is unique in its partition) or GLOBAL_SIMPLE (in the table), with or without Bloom filters."""
+    """SIMPLE (a key is unique in its partition) or GLOBAL_SIMPLE (in the table), with or without Bloom filters.
+
+    `guarantees` rule files out before they are opened.
+    """
 
     is_global: bool
     use_bloom: bool
+    guarantees: FileGuarantees = FROM_FOOTERS
 
     def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
         looking = looking_runner(runner, storage)
@@ -95,25 +100,25 @@ class KeyColumnIndex:
             for bases in weighed_out(chosen, [base.size for base in chosen], looking)
         ]
         looked = [found for files in looking.run(tag_files, tasks, name="tag") for found in files]
-        looked.sort(key=lambda found: found.base.path)  # who looked for it says nothing
-        learn(storage, looked)
+        looked.sort(key=lambda found: found.base.path)  # in whatever order they were looked up
+        learn_keys(storage, ((found.base, found.bounds) for found in looked))
         return [found for found in looked if len(found.positions)]
 
     def _places(
         self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys
     ) -> Iterator[tuple[list[BaseFile], pa.Array, Rows | None]]:
-        """Files, the keys that may be in them, and the numbers of those (None: all of the batch)."""
+        """Files, the keys that they may hold, and the numbers of those (None: all of the batch)."""
         if not len(batch.keys):
             return
         if self.is_global:
             bases = _bases(view, None)
-            yield (may_have_keys(storage, bases, batch.keys) if stored.bounded else bases), batch.keys, None
+            yield (may_have_keys(self.guarantees, storage, bases, batch.keys) if stored.bounded else bases), batch.keys, None
             return
         for partition, rows in batch.rows_by_partition.items():
             bases = _bases(view, partition)
             whole = len(rows) == len(batch.keys)
             keys = batch.keys if whole or not bases else batch.keys.take(pa.array(rows))
-            yield (may_have_keys(storage, bases, keys) if stored.bounded else bases), keys, None if whole else rows
+            yield (may_have_keys(self.guarantees, storage, bases, keys) if stored.bounded else bases), keys, None if whole else rows
 
 
 def _bases(view: Slices, partition: str | None) -> list[BaseFile]:

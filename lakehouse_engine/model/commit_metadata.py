@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 
 SCHEMA_KEY = "schema"
@@ -39,6 +40,11 @@ class HoodieCommitMetadata:
     def write_stats(self) -> Iterator[HoodieWriteStat]:
         for stats in self.partition_to_write_stats.values():
             yield from stats
+
+    def replaced_groups(self) -> list[FileGroupId]:
+        """The groups that a replace commit takes out of the table; [] for any other commit."""
+        replaced = self.partition_to_replace_file_ids or {}
+        return [FileGroupId(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
 
     @property
     def schema_json(self) -> str | None:

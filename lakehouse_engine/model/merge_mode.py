@@ -71,6 +71,10 @@ class _Retired:
     properties: Mapping[str, str] | None = None
 
 
+_ORDERING_KEY = "hoodie.table.ordering.fields"
+"""Of a table of Debezium's the columns that its payload class reads, whatever was asked for (Hudi
+`HoodieTableConfig.inferMergingConfigsForV9TableCreation`).
+"""
 _DEBEZIUM_DELETES = {
     f"{MERGE_PREFIX}hoodie.payload.delete.field": "_change_operation_type",
     f"{MERGE_PREFIX}hoodie.payload.delete.marker": "d",
@@ -83,11 +87,17 @@ _IN_VERSION_9 = {
         MergeMode.COMMIT_TIME,
         properties={f"{MERGE_PREFIX}hoodie.payload.delete.field": "Op", f"{MERGE_PREFIX}hoodie.payload.delete.marker": "D"},
     ),
-    _MODELS + "debezium.MySqlDebeziumAvroPayload": _Retired(MergeMode.EVENT_TIME, properties=_DEBEZIUM_DELETES),
+    _MODELS + "debezium.MySqlDebeziumAvroPayload": _Retired(
+        MergeMode.EVENT_TIME, properties={_ORDERING_KEY: "_event_bin_file,_event_pos", **_DEBEZIUM_DELETES}
+    ),
     _MODELS + "debezium.PostgresDebeziumAvroPayload": _Retired(
         MergeMode.EVENT_TIME,
         PartialUpdates.FILL_UNAVAILABLE,
-        {f"{MERGE_PREFIX}hoodie.write.partial.update.unavailable.value": "__debezium_unavailable_value", **_DEBEZIUM_DELETES},
+        {
+            f"{MERGE_PREFIX}hoodie.write.partial.update.unavailable.value": "__debezium_unavailable_value",
+            _ORDERING_KEY: "_event_lsn",
+            **_DEBEZIUM_DELETES,
+        },
     ),
 }
 

@@ -60,6 +60,10 @@ class Order:
         known = self._moments.get(instant_time)
         return known if known is not None else self._archived().get(instant_time, instant_time)
 
+    def place(self, instant_time: str) -> str:
+        """As `moment` for an instant on the timeline. Any other one is older, and is not looked for in the archive."""
+        return instant_time if self._moments is None else self._moments.get(instant_time, instant_time)
+
     def is_after(self, instant_time: str, other: str) -> bool:
         """Whether an instant shows later than another one."""
         return self.moment(instant_time) > self.moment(other)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lakehouse_engine.model.plans import HoodieCompactionOperation
+from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieCompactionOperation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,30 @@ class CompactionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringResult:
+    """`instant` of the plan; `groups` are those of it that are (to be) written again together. `bytes_read` counts the files that they
+    replace, `groups_left` groups beyond the bound of one clustering, `groups_lost` those that writers changed while it ran.
+    """
+
+    instant: str | None
+    state: str
+    groups: tuple[HoodieClusteringGroup, ...] = ()
+    bytes_read: int = 0
+    files_replaced: int = 0
+    files_created: int = 0
+    rows_written: int = 0
+    bytes_written: int = 0
+    groups_left: int = 0
+    groups_lost: int = 0
+    dry_run: bool = False
+
+    @property
+    def files_planned(self) -> int:
+        """File groups of the plan."""
+        return sum(len(group.slices or ()) for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
 class VersionChange:
     """A change of the table's version. `steps` were done, in that order; `notes` say what is different for the table's users.
 

@@ -1,7 +1,7 @@
-"""Every option: its key, type, default, older names and one line of meaning.
+"""All options: key, type, default, older names and one line of meaning.
 
-An option's key is Hudi's where Hudi has one; the engine's own start with `lakehouse.`. Groups are frozen dataclasses read once
-at the edge (`WriteOptions.read(raw)`); actions get groups, never a dict.
+A key is Hudi's if Hudi has one; the engine's own start with `lakehouse.`. Groups are frozen dataclasses, read once at the edge
+(`WriteOptions.read(raw)`); actions get groups, never a dict.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakehouse_engine.errors import UnknownOptionError
-from lakehouse_engine.options import locks, read, services, write
+from lakehouse_engine.options import clustering, locks, read, services, write
 from lakehouse_engine.options.base import Option
+from lakehouse_engine.options.clustering import ClusteringOptions
 from lakehouse_engine.options.locks import LOCK_PROVIDER, LockOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.options.unavailable import asks_for_nothing
@@ -62,6 +63,7 @@ __all__ = [
     "TUNING_PREFIXES",
     "ArchiveOptions",
     "CleanOptions",
+    "ClusteringOptions",
     "CompactionOptions",
     "LockOptions",
     "Option",
@@ -73,8 +75,9 @@ __all__ = [
 ]
 
 STORED_PREFIX = "lakehouse.default."
-"""Before an option that a table keeps as the default of its writes. Under its own name Hudi would find it in `hoodie.properties` and
-refuse every job that sets it differently ("Config conflict")."""
+"""Prefix of options that a table stores as defaults of its writes. Under their own names Hudi would find them in `hoodie.properties` and
+refuse every job that sets them differently ("Config conflict").
+"""
 
 
 def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
@@ -83,16 +86,16 @@ def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _registry() -> dict[str, Option[Any]]:
-    found = (value for module in (locks, read, services, write) for value in vars(module).values() if isinstance(value, Option))
+    found = (value for module in (clustering, locks, read, services, write) for value in vars(module).values() if isinstance(value, Option))
     return {name: option for option in found for name in (option.key, *option.aliases)}
 
 
 OPTIONS: dict[str, Option[Any]] = _registry()
-"""Every key and older name that the engine acts on."""
+"""Every key and older name that has an effect here."""
 
 
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of several places, each stronger than those before it, under whichever of its names an option is given."""
+    """Options from several places; later ones win, whichever of its names an option has."""
     found: dict[str, Any] = {}
     for layer in layers:
         keys = {name: OPTIONS[name].key if name in OPTIONS else name for name in layer}
@@ -106,15 +109,17 @@ TUNING_PREFIXES = (
     "hoodie.insert.shuffle.",
     "hoodie.bulkinsert.shuffle.",
     "hoodie.delete.shuffle.",
-    "hoodie.bulkinsert.sort.mode",
     "hoodie.bloom.index.parallelism",
     "hoodie.simple.index.parallelism",
     "hoodie.finalize.write.parallelism",
     "hoodie.markers.",
+    "hoodie.clustering.max.parallelism",
+    "hoodie.clustering.group.read.parallelism",
+    "hoodie.layout.optimize.curve.build.method",
     "hoodie.embed.timeline.",
     "hoodie.metrics.",
     "hoodie.memory.",
-    # Of providers that wait by themselves, which the file lock does not.
+    # Of lock providers that wait by themselves, unlike the file lock.
     "hoodie.write.lock.num_retries",
     "hoodie.write.lock.wait_time_ms_between_retry",
     "hoodie.write.lock.max_wait_time_ms_between_retry",
@@ -125,7 +130,7 @@ TUNING_PREFIXES = (
     "hoodie.parquet.compression.ratio",
     "hoodie.parquet.dictionary.enabled",
 )
-"""Keys that only tune Hudi's own machinery: accepted, without effect here, and reported once by whoever passes them."""
+"""Keys that only tune Hudi's own machinery: accepted, without effect here, and reported once by the caller."""
 
 
 TABLE_KEYS = {
@@ -138,7 +143,7 @@ TABLE_KEYS = {
     "hoodie.datasource.write.table.type": "table_type",
     "hoodie.table.type": "table_type",
 }
-"""Keys of Hudi for what a table is made with, and the argument of `create_table` that each means."""
+"""Hudi's keys for table creation, and the argument of `create_table` that each means."""
 _SAID_AS = {
     "record_key": "primaryKey in SQL, unique_key in dbt",
     "ordering_fields": "preCombineField in SQL",
@@ -148,10 +153,10 @@ _SAID_AS = {
 
 
 def check_known(raw: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> list[str]:
-    """Refuse unknown keys, and values that do not parse; return keys that are Hudi's own tuning and have no effect here.
+    """Refuse unknown keys and invalid values; returns keys of Hudi's own tuning, which have no effect here.
 
-    Keys that turn off what this version has not are accepted. Raises `UnavailableError` for one that asks for it, `OptionError` for a
-    value, whether or not the key is needed now, and `UnknownOptionError` naming the nearest known key.
+    Accepts keys that turn off what this version lacks. Raises `UnavailableError` for a key that asks for it, `OptionError` for a value,
+    needed or not, and `UnknownOptionError` with the nearest known key.
     """
     ignored = []
     for key in raw:

@@ -1,4 +1,4 @@
-"""The arguments of public methods: the one place where a value of the wrong kind is refused, before anything else happens."""
+"""Checks arguments of public methods: wrong kinds are refused here, before anything else happens."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Check = Callable[[str, Any], Any]
 _MOST = 2**63 - 1
 _PATHS = ("path", "warehouse")
 _SECRETS = "storage_options"
-"""What nobody is shown the values of."""
+"""Arguments whose values are never shown."""
 _CHECKED_WHERE_STORED = ("name", "comment", "user")
-"""Names and notes have narrower rules of their own, with errors that say them."""
+"""Names and notes have stricter rules elsewhere, with their own errors."""
 
 
 def _wrong(name: str, value: Any, expected: str) -> OptionError:
@@ -48,7 +48,7 @@ def text(name: str, value: Any) -> str:
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or false, also NumPy's."""
+    """True or false, including NumPy's."""
     if isinstance(value, bool):
         return value
     if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
@@ -70,7 +70,7 @@ def count(name: str, value: Any) -> int:
 
 
 def texts(name: str, value: Any) -> list[str]:
-    """A list of texts; a text alone would be one of its letters."""
+    """A list of texts; a single text would be a list of its letters."""
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         raise _wrong(name, value, "a list of texts")
     return [text(f"{name}[{number}]", one) for number, one in enumerate(value)]
@@ -185,6 +185,7 @@ CHECKS: dict[str, Check] = {
     "Sequence[str]": texts,
     "Sequence[str] | None": _or_none(texts),
     "Sequence[str | Mapping[str, Any]]": partitions,
+    "Sequence[str | Mapping[str, Any]] | None": _or_none(partitions),
     "Mapping[str, Any] | None": _or_none(plain_mapping),
     "Mapping[str, str] | None": _or_none(plain_mapping),
     "Mapping[str, str | Mapping[str, Any]] | None": _or_none(mapping),
@@ -194,16 +195,16 @@ CHECKS: dict[str, Check] = {
     "pa.Schema | StructType": _columns,
     "pc.Expression | None": _or_none(_expression),
 }
-"""By annotation, as it is written."""
+"""Checks by annotation, as written."""
 
 
 def check(name: str, annotation: str, value: Any) -> Any:
-    """The value as an argument that is annotated so. Raises `OptionError` naming the argument and the value."""
+    """The value checked against its annotation. Raises `OptionError` with the argument and the value."""
     return CHECKS[annotation](name, value)
 
 
 def checked(kind: type[Kind]) -> type[Kind]:
-    """The class with the arguments of its public methods checked by their annotations, which have to be among `CHECKS`."""
+    """Class decorator that checks the arguments of public methods by their annotations, which must be among `CHECKS`."""
     for name, member in list(vars(kind).items()):
         function = member.__func__ if isinstance(member, classmethod) else member
         if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):

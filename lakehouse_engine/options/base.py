@@ -1,4 +1,4 @@
-"""What an option is, and how its text is read."""
+"""What an option is, and how its text is parsed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakehouse_engine.errors import OptionError
 T = TypeVar("T")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _MOST = 2**31 - 1
-"""Of Java's int, which Hudi reads such options as. Nothing can be waited for much longer."""
+"""Maximum of Java's int, as which Hudi reads such options. Longer waits make no sense."""
 
 
 def boolean(text: str) -> bool:
@@ -24,17 +24,17 @@ def boolean(text: str) -> bool:
 
 
 def positive(text: str) -> int:
-    """A whole number above 0, as Java's int has them."""
+    """A positive integer within Java's int."""
     return _at_most(positive_size(text))
 
 
 def natural(text: str) -> int:
-    """A whole number, 0 or more, as Java's int has them."""
+    """A non-negative integer within Java's int."""
     return _at_most(natural_size(text))
 
 
 def positive_size(text: str) -> int:
-    """A whole number above 0: of bytes, or of what may be as many."""
+    """A positive integer: bytes, or counts of that size."""
     value = _whole(text)
     if value is None or value <= 0:
         raise ValueError("expected a positive whole number")
@@ -42,7 +42,7 @@ def positive_size(text: str) -> int:
 
 
 def natural_size(text: str) -> int:
-    """A whole number, 0 or more: of bytes, or of what may be as many."""
+    """A non-negative integer: bytes, or counts of that size."""
     value = _whole(text)
     if value is None or value < 0:
         raise ValueError("expected a whole number, 0 or more")
@@ -60,7 +60,7 @@ def _at_most(value: int) -> int:
 
 
 def probability(text: str) -> float:
-    """A number between 0 and 1, both excluded."""
+    """A number between 0 and 1, exclusive."""
     expected = ValueError("expected a number between 0 and 1")
     try:
         value = float(text)
@@ -72,7 +72,7 @@ def probability(text: str) -> float:
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
-    """One of the words given, in any case; the value is in upper case."""
+    """One of the given words, ignoring case; the value is upper-case."""
     def parse(text: str) -> str:
         value = text.strip().upper()
         if value not in allowed:
@@ -84,7 +84,7 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """One key. `parse` turns its text into a value; `aliases` are names that Hudi gave it in other versions."""
+    """One key. `parse` turns text into a value; `aliases` are its names in other Hudi versions."""
 
     key: str
     parse: Callable[[str], T]
@@ -93,7 +93,7 @@ class Option(Generic[T]):
     aliases: tuple[str, ...] = ()
 
     def read(self, raw: Mapping[str, Any]) -> T:
-        """The value in `raw` (values may be text or already typed), else the default. Raises `OptionError` naming the key used."""
+        """The value in `raw` (text or typed), else the default. Raises `OptionError` with the key used."""
         for key in (self.key, *self.aliases):
             if key in raw and raw[key] is not None:
                 value = raw[key]

@@ -1,4 +1,4 @@
-"""Files that are no table: which formats can be read and written, and with which of Spark's options."""
+"""Plain files: formats that can be read and written, and their Spark options."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "orc": ("mergeSchema", *_EVERY),
     "text": ("wholetext", "lineSep", "encoding", *_EVERY),
 }
-"""Options of Spark's readers and writers by format. Spark ignores others without a word."""
+"""Options of Spark's readers and writers by format. Spark silently ignores others."""
 FORMATS = tuple(OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class FilesRead:
-    """What is read: `path` may have globs; `schema` is DDL (None: Spark finds out); `options` are Spark's, as pairs of texts."""
+    """What to read: `path` may have globs; `schema` is DDL (None: inferred); `options` are Spark's, as pairs of texts."""
 
     path: str
     format: str
@@ -52,7 +52,7 @@ class FilesRead:
 
 
 def files_read(path: Any, format: Any, schema: Any = None, options: Mapping[str, Any] | None = None) -> FilesRead:
-    """The same, checked. Raises `OptionError` by name for what is missing, unknown or of a wrong kind."""
+    """Check and build it. Raises `OptionError` by name for what is missing, unknown or of a wrong kind."""
     if not isinstance(path, str) or not path.strip():
         raise MissingOptionError("'path' is missing: name a file, a folder or a pattern such as data/*.csv")
     if schema is not None and (not isinstance(schema, str) or not schema.strip()):
@@ -62,7 +62,7 @@ def files_read(path: Any, format: Any, schema: Any = None, options: Mapping[str,
 
 
 def checked_format(format: Any) -> str:
-    """The name of a format as Spark has it. Raises `OptionError` for one that there is not."""
+    """Spark's name of a format. Raises `OptionError` for an unknown one."""
     if format is None:
         raise MissingOptionError(f"'format' is missing: {_one_of(FORMATS)}")
     name = str(format).strip().lower()
@@ -72,7 +72,7 @@ def checked_format(format: Any) -> str:
 
 
 def checked_options(format: str, options: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    """Options of a format as pairs of texts. Raises `OptionError` naming one that the format has not, or whose value is no plain one."""
+    """A format's options as pairs of texts. Raises `OptionError` for an unknown one, or a value that is not plain."""
     if options is not None and not isinstance(options, Mapping):
         raise OptionError(f"'options' is a mapping of Spark's option names to values, not {options!r}")
     known = {name.lower(): name for name in OPTIONS[format]}
@@ -90,7 +90,7 @@ def checked_options(format: str, options: Mapping[str, Any] | None) -> tuple[tup
 
 
 def nearest(name: str, known: Sequence[str] | Mapping[str, str]) -> str:
-    """`"; did you mean 'x'?"`, or nothing."""
+    """`"; did you mean 'x'?"`, or an empty text."""
     near = difflib.get_close_matches(name, list(known), n=1)
     if not near:
         return ""
@@ -98,7 +98,7 @@ def nearest(name: str, known: Sequence[str] | Mapping[str, str]) -> str:
 
 
 def _of_library(format: str, key: str) -> str | None:
-    """Settings of the Parquet and ORC libraries, which the engine has no list of."""
+    """Settings of the Parquet and ORC libraries, of which the engine has no list."""
     return key if key.startswith(f"{format}.") and format in ("parquet", "orc") else None
 
 

@@ -1,6 +1,6 @@
-"""Options of the table's lock, and of how writers are known to be alive.
+"""Options of the table's lock, and of how writers show that they are alive.
 
-They are the table's and not one write's: who takes another lock than the others takes none. `timeline/locks/agreement.py` keeps them so.
+They belong to the table, not to one write: a writer with another lock would have none. `timeline/locks/agreement.py` keeps them equal.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ TABLES_LOCK = (
     HEARTBEAT_MS,
     HEARTBEAT_MISSES,
 )
-"""What all writers of a table have in common."""
+"""Options that all writers of a table share."""
 
 _REMEDY = (
     f"name {PROVIDERS}{HUDI_FILE} here and in Hudi's jobs (one directory that all of them see), or none where only this engine writes"
@@ -113,7 +113,7 @@ _TAKEN = (KERNEL, IN_PROCESS, HUDI_FILE, STORAGE)
 
 @dataclass(frozen=True, slots=True)
 class LockOptions:
-    """What a table's writers agree on. `provider`: one of `flock`, `InProcessLockProvider`, `FileSystemBasedLockProvider`, or empty.
+    """Agreement of a table's writers. `provider`: `flock`, `InProcessLockProvider`, `FileSystemBasedLockProvider`, or empty.
 
     Times in milliseconds, `expire_minutes` in minutes (0: never).
     """
@@ -131,12 +131,12 @@ class LockOptions:
 
     @property
     def tolerated_ms(self) -> int:
-        """Age from which on a heartbeat is expired (`HoodieHeartbeatClient`: interval x tolerable misses)."""
+        """Age at which a heartbeat expires (`HoodieHeartbeatClient`: interval x tolerable misses)."""
         return self.heartbeat_ms * self.misses
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> LockOptions:
-        """Raises `OptionError`, and `LockError` naming a provider that the engine does not have, with the remedy."""
+        """Raises `OptionError`, and `LockError` with a provider that the engine lacks, and the remedy."""
         optimistic = CONCURRENCY_MODE.read(raw) == OPTIMISTIC
         if optimistic and FAILED_WRITES.read(raw) == "EAGER":
             raise OptionError(
@@ -160,7 +160,7 @@ class LockOptions:
 
 
 def _provider(named: str, optimistic: bool) -> str:
-    """Under optimistic concurrency control Hudi's own default, ZooKeeper, would be meant where none is named (0.15.0 and 1.2.0)."""
+    """Under optimistic concurrency control without a named provider, Hudi (0.15.0 and 1.2.0) means ZooKeeper."""
     provider = named.removeprefix(PROVIDERS)
     if not named and optimistic:
         raise LockError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options.base import Option, boolean, natural_size, one_of, positive, positive_size
+from lakehouse_engine.options.clustering import ClusteringOptions
 
 # Compaction
 
@@ -33,7 +34,7 @@ COMPACTION_STRATEGIES = (
 
 
 def _strategy(text: str) -> str:
-    """The last part of the name of one of Hudi's classes."""
+    """Last part of one of Hudi's class names."""
     name = text.strip().rpartition(".")[2]
     if name not in COMPACTION_STRATEGIES:
         raise ValueError(f"expected one of {', '.join(COMPACTION_STRATEGIES)}")
@@ -192,7 +193,7 @@ class CompactionOptions:
 
 @dataclass(frozen=True, slots=True)
 class CleanOptions:
-    """What a clean keeps. `max_commits`: commits since the last clean after which an automatic one runs."""
+    """What a clean keeps. `max_commits`: commits since the last clean that trigger an automatic one."""
 
     automatic: bool = AUTO_CLEAN.default
     policy: str = CLEAN_POLICY.default
@@ -204,7 +205,7 @@ class CleanOptions:
 
     @property
     def commits_readable(self) -> int:
-        """Commits that have to stay on the active timeline for a clean by their number."""
+        """Commits that must stay active for a clean by commit count."""
         return self.commits_retained if self.policy == CLEAN_POLICY.default else 0
 
     @classmethod
@@ -222,9 +223,9 @@ class CleanOptions:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOptions:
-    """How many commits stay on the active timeline: at most `max_commits`, and `min_commits` once archiving has run.
+    """How many commits stay active: at most `max_commits`, and `min_commits` after archiving.
 
-    With `merges`, `merged_files` files of the archive or more that are small, of at most `merged_bytes` each, become one.
+    `merges`: `merged_files` or more small archive files (at most `merged_bytes` each) become one.
     """
 
     automatic: bool = AUTO_ARCHIVE.default
@@ -244,7 +245,7 @@ class ArchiveOptions:
             raise OptionError(f"{key}={self.merged_files} is no number of files to merge: give 2 or more, or {MERGE_ARCHIVES.key}=false")
 
     def check_keeps_enough(self, clean: CleanOptions) -> None:
-        """Raise `OptionError` unless more commits stay active than a clean keeps: it plans from those."""
+        """Raise `OptionError` unless more commits stay active than a clean keeps, because it plans from those."""
         if self.min_commits <= clean.commits_readable:
             raise OptionError(
                 f"{KEEP_MIN_COMMITS.key}={self.min_commits} is not more than {CLEAN_COMMITS.key}={clean.commits_retained}:"
@@ -253,7 +254,7 @@ class ArchiveOptions:
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ArchiveOptions:
-        """Where nothing is said of them, the numbers of commits follow what a clean keeps readable."""
+        """If not set, the numbers of commits follow what a clean keeps readable."""
         readable = CleanOptions.read(raw).commits_readable
         least = replace(KEEP_MIN_COMMITS, default=max(KEEP_MIN_COMMITS.default, readable + _MORE_THAN_READABLE))
         most = replace(KEEP_MAX_COMMITS, default=max(KEEP_MAX_COMMITS.default, readable + 2 * _MORE_THAN_READABLE))
@@ -271,16 +272,17 @@ class ArchiveOptions:
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """What runs after a commit, and how. Read once from the same options as the write."""
+    """Services after a commit. Read once from the same options as the write."""
 
     compaction: CompactionOptions = CompactionOptions()
     clean: CleanOptions = CleanOptions()
     archive: ArchiveOptions = ArchiveOptions()
+    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ServiceOptions:
-        """Raises `OptionError` for options that contradict each other: automatic archiving could never run."""
+        """Raises `OptionError` for contradictory options, with which automatic archiving could never run."""
         clean, archive = CleanOptions.read(raw), ArchiveOptions.read(raw)
         if archive.automatic:
             archive.check_keeps_enough(clean)
-        return cls(CompactionOptions.read(raw), clean, archive)
+        return cls(CompactionOptions.read(raw), clean, archive, ClusteringOptions.read(raw))

@@ -1,4 +1,4 @@
-"""What Hudi has and this version has not, by the names that its users type: each is refused with these words, and never passed over."""
+"""Hudi features that this version lacks, by the names that users type: refused with a reason, never ignored."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from lakehouse_engine.errors import UnavailableError
 
-CLUSTERING = (
-    "clustering is not available in this version: small files are filled by later writes (hoodie.parquet.small.file.limit), and writing a"
-    " table anew (insert_overwrite_table, a dbt run with --full-refresh) makes its files anew"
+ASYNC_CLUSTERING = (
+    "no process of this engine clusters in the background: hoodie.clustering.schedule.inline plans clusterings for another process to run"
+    " (`lakehouse cluster T --op run`), and hoodie.clustering.inline runs them behind a write"
 )
 AUTO_UPGRADE = (
     "a write does not change a table's version, as older readers would not open the table any more; `upgrade` does (docs/table-versions.md)"
@@ -29,23 +29,21 @@ _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("hoodie.metadata.record.index.enable", _FALSE, RECORD_INDEX),
     ("hoodie.metadata.global.record.level.index.enable", _FALSE, RECORD_INDEX),
     ("hoodie.metadata.record.level.index.enable", _FALSE, RECORD_INDEX),
-    ("hoodie.clustering.inline", _FALSE, CLUSTERING),
-    ("hoodie.clustering.schedule.inline", _FALSE, CLUSTERING),
-    ("hoodie.clustering.async.enabled", _FALSE, CLUSTERING),
+    ("hoodie.clustering.async.enabled", _FALSE, ASYNC_CLUSTERING),
     ("hoodie.table.cdc.enabled", _FALSE, CHANGE_DATA),
 )
-"""A key of Hudi's, the values in lower case that ask for what is done anyway, and why others are refused."""
-_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.clustering.", CLUSTERING), ("hoodie.table.cdc.", CHANGE_DATA))
-"""All that begins so is about something that is not there."""
+"""A key of Hudi's, the lower-case values that ask for the existing behaviour, and why others are refused."""
+_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.table.cdc.", CHANGE_DATA))
+"""Prefixes of keys about missing features."""
 KEYS = {name: (values[0], why) for name, values, why in _KEYS}
-"""For documentation: each key, the value that is accepted, and why others are refused."""
+"""For documentation: each key, the accepted value, and why others are refused."""
 RECORD_INDEXES = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "RECORD_LEVEL")
-"""Hudi's names of the index, and dbt's, as values of `hoodie.index.type`."""
+"""Names of the index in Hudi and dbt, as values of `hoodie.index.type`."""
 
 
 def asks_for_nothing(key: str, value: Any) -> bool:
-    """Whether a key of Hudi's turns off what is not there, or asks for the one thing that there is. Raises `UnavailableError` where it
-    asks for what this version has not; False for a key that is about nothing of the kind.
+    """True if a key turns off a missing feature, or asks for the only available behaviour. Raises `UnavailableError` if it asks for a
+    missing one; False for other keys.
     """
     known = {name: (values, why) for name, values, why in _KEYS}
     if key in known:
@@ -60,5 +58,5 @@ def asks_for_nothing(key: str, value: Any) -> bool:
 
 
 def stored_keys(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties without those that ask for nothing: in `hoodie.properties` they would speak to other writers."""
+    """The properties without keys that ask for nothing: in `hoodie.properties` other writers would read them."""
     return {key: value for key, value in properties.items() if not asks_for_nothing(key, value)}

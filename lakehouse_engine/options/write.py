@@ -8,18 +8,27 @@ from typing import Any
 
 from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.options.base import Option, boolean, natural, natural_size, one_of, positive, positive_size, probability
+from lakehouse_engine.options.clustering import ROLLBACK_ON_CONFLICT, UPDATES_STRATEGY
 from lakehouse_engine.options.unavailable import RECORD_INDEX, RECORD_INDEXES
 
 _INDEXES = one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
 
 
 def _index_type(text: str) -> str:
-    """Raises `UnavailableError` for Hudi's index of records."""
+    """Raises `UnavailableError` for Hudi's record index."""
     if text.strip().upper() in RECORD_INDEXES:
         raise UnavailableError(f"hoodie.index.type={text!r}: {RECORD_INDEX}")
     return _INDEXES(text)
 
 
+def _partitioner(text: str) -> str:
+    name = text.strip().rpartition(".")[2]
+    if name not in _PARTITIONERS:
+        raise ValueError(f"expected one of {', '.join(_PARTITIONERS)}")
+    return name
+
+
+_PARTITIONERS = ("RowCustomColumnsSortPartitioner", "RDDCustomColumnsSortPartitioner", "JavaCustomColumnsSortPartitioner")
 MAX_FILE_SIZE = Option("hoodie.parquet.max.file.size", positive_size, 120 * 1024 * 1024, "Target size of a base file, in bytes.")
 SMALL_FILE_LIMIT = Option(
     "hoodie.parquet.small.file.limit",
@@ -66,6 +75,29 @@ BLOOM_MAX_ENTRIES = Option(
 ROW_GROUP_ROWS = Option("lakehouse.parquet.row.group.rows", positive_size, 500_000, "Rows in a Parquet row group of a base file.")
 COMBINE_BEFORE_INSERT = Option(
     "hoodie.combine.before.insert", boolean, False, "Whether insert and bulk_insert reduce a batch to one row a key."
+)
+SORT_MODE = Option(
+    "hoodie.bulkinsert.sort.mode",
+    one_of("NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
+    "PARTITION_PATH_REPARTITION_AND_SORT",
+    "How rows of bulk_insert, insert_overwrite and insert_overwrite_table are dealt to Spark's tasks and ordered. NONE (Hudi's default):"
+    " as they come, each task with a file in every partition that it has rows of. GLOBAL_SORT: all by partition, then by record key."
+    " PARTITION_SORT: so within each task. PARTITION_PATH_REPARTITION: the rows of a partition in one task; with _AND_SORT one partition"
+    " after the other. Rows of Arrow data are together by partition in any case, and GLOBAL_SORT and PARTITION_SORT are one.",
+)
+SORT_COLUMNS = Option(
+    "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
+    str,
+    "",
+    "Columns, with commas between them, that rows of a partition are sorted by in the place of their record key: all of them"
+    " (GLOBAL_SORT), or as hoodie.bulkinsert.sort.mode says.",
+)
+SORT_PARTITIONER = Option(
+    "hoodie.bulkinsert.user.defined.partitioner.class",
+    _partitioner,
+    "",
+    "RowCustomColumnsSortPartitioner or RDDCustomColumnsSortPartitioner (a Java class name, of which the last part counts): what Hudi"
+    " needs besides hoodie.bulkinsert.user.defined.partitioner.sort.columns, whatever the sort mode.",
 )
 INSERT_DUP_POLICY = Option(
     "hoodie.datasource.insert.dup.policy",
@@ -134,7 +166,9 @@ PAYLOADS_OF_MODES = {
     "EVENT_TIME_ORDERING": ("DefaultHoodieRecordPayload", "EventTimeAvroPayload"),
     "COMMIT_TIME_ORDERING": ("OverwriteWithLatestAvroPayload",),
 }
-"""What Hudi 1.x merges by each of its modes (`HoodieTableConfig.inferMergingConfigsForPreV9Table`), that which a mode means first."""
+"""Payload classes that Hudi 1.x maps to each merge mode (`HoodieTableConfig.inferMergingConfigsForPreV9Table`); the first is the mode's
+own.
+"""
 DELETE_FIELD = Option(
     "hoodie.payload.delete.field",
     str,
@@ -161,8 +195,15 @@ RECORD_POSITIONS = Option(
     "hoodie.write.record.positions",
     boolean,
     True,
-    "Whether Parquet blocks in logs say in their footers which rows of the base file they take the place of, where the write knows it: a"
-    " first read need not look for their keys then. Only this engine reads it.",
+    "Whether blocks in logs say which rows of the base file they are of, where the write knows it: a read need not look for their keys"
+    " then. In table versions 8 and 9 their headers do, which Hudi reads too; in version 6 footers of Parquet blocks, which only this"
+    " engine reads.",
+)
+PARTIAL_UPDATES = Option(
+    "hoodie.spark.sql.merge.into.partial.updates",
+    boolean,
+    True,
+    "Whether an upsert that updates some columns logs rows that have those only, in merge-on-read tables of versions 8 and 9.",
 )
 WRITE_BATCH_SIZE = Option(
     "write.batch.size", positive, 256, "Megabytes of a file group's records that are buffered before they are written as a log block."
@@ -215,22 +256,22 @@ BROADCAST_BYTES = Option(
 
 LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 KEY_GENERATOR_KEYS = ("hoodie.datasource.write.partitionpath.field", "hoodie.keygen.timebased.", LOGICAL_TIMESTAMP)
-"""Keys (or prefixes of them) by which a write says what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
+"""Keys (or prefixes) by which a write states what Hudi 0.15 does not store of a timestamp-based or custom key generator."""
 
 
 _ASKED_FPP = 1e-3
-"""Of a filter that rules files out."""
+"""Options of a filter that excludes files."""
 
 
 def _bloom_fpp(raw: Mapping[str, Any]) -> float:
-    """Where the index asks no filters, they are there for other writers, and every reader of a footer has to read them."""
+    """If the index uses no filters, they serve other writers, and every reader of a footer has to read them."""
     asks = INDEX_TYPE.key not in raw or "BLOOM" in INDEX_TYPE.read(raw)
     return _ASKED_FPP if asks else 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a write asks for. Read once from the table's defaults, the session's and the call's options, in that order."""
+    """What a write asks for. Read once from the table's defaults, the session's options and the call's, in that order."""
 
     max_file_size: int = MAX_FILE_SIZE.default
     small_file_limit: int = SMALL_FILE_LIMIT.default
@@ -243,6 +284,8 @@ class WriteOptions:
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.default
     row_group_rows: int = ROW_GROUP_ROWS.default
     combine_before_insert: bool = COMBINE_BEFORE_INSERT.default
+    sort_mode: str = SORT_MODE.default
+    sort_columns: tuple[str, ...] = ()
     insert_dup_policy: str = INSERT_DUP_POLICY.default
     duplicate_policy: str = DUPLICATE_POLICY.default
     allow_timestamp_ntz: bool = ALLOW_TIMESTAMP_NTZ.default
@@ -252,6 +295,7 @@ class WriteOptions:
     lock_timeout_ms: int = LOCK_TIMEOUT_MS.default
     log_block_format: str = LOG_BLOCK_FORMAT.default
     record_positions: bool = RECORD_POSITIONS.default
+    partial_updates: bool = PARTIAL_UPDATES.default
     batch_size_mb: int = WRITE_BATCH_SIZE.default
     task_max_size_mb: int = WRITE_TASK_MAX_SIZE.default
     precombine: bool = WRITE_PRECOMBINE.default
@@ -261,6 +305,8 @@ class WriteOptions:
     key_generator: Mapping[str, str] = field(default_factory=dict)
     driver_bytes: int = DRIVER_BYTES.default
     broadcast_bytes: int = BROADCAST_BYTES.default
+    clustering_updates: str = UPDATES_STRATEGY.default
+    clustering_rollback: bool = ROLLBACK_ON_CONFLICT.default
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> WriteOptions:
@@ -276,6 +322,8 @@ class WriteOptions:
             bloom_max_entries=BLOOM_MAX_ENTRIES.read(raw),
             row_group_rows=ROW_GROUP_ROWS.read(raw),
             combine_before_insert=COMBINE_BEFORE_INSERT.read(raw),
+            sort_mode=_sort_mode(raw),
+            sort_columns=_sort_columns(raw),
             insert_dup_policy=_insert_dup_policy(raw),
             duplicate_policy=DUPLICATE_POLICY.read(raw),
             allow_timestamp_ntz=ALLOW_TIMESTAMP_NTZ.read(raw),
@@ -285,6 +333,7 @@ class WriteOptions:
             lock_timeout_ms=LOCK_TIMEOUT_MS.read(raw),
             log_block_format=LOG_BLOCK_FORMAT.read(raw),
             record_positions=RECORD_POSITIONS.read(raw),
+            partial_updates=PARTIAL_UPDATES.read(raw),
             batch_size_mb=WRITE_BATCH_SIZE.read(raw),
             task_max_size_mb=WRITE_TASK_MAX_SIZE.read(raw),
             precombine=WRITE_PRECOMBINE.read(raw),
@@ -294,11 +343,34 @@ class WriteOptions:
             key_generator={key: str(value) for key, value in raw.items() if key.startswith(KEY_GENERATOR_KEYS)},
             driver_bytes=DRIVER_BYTES.read(raw),
             broadcast_bytes=BROADCAST_BYTES.read(raw),
+            clustering_updates=UPDATES_STRATEGY.read(raw),
+            clustering_rollback=ROLLBACK_ON_CONFLICT.read(raw),
         )
 
 
+def _sort_columns(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in SORT_COLUMNS.read(raw).split(",") if name.strip())
+
+
+def _sort_mode(raw: Mapping[str, Any]) -> str:
+    """The mode, GLOBAL_SORT where columns are named and no mode, or Hudi's partitioner by columns, which sorts so whatever the mode.
+
+    Raises `OptionError` where the options contradict each other.
+    """
+    columns, named, mode = _sort_columns(raw), SORT_PARTITIONER.read(raw), SORT_MODE.read(raw)
+    if named and not columns:
+        raise OptionError(f"{SORT_PARTITIONER.key}={named} sorts by columns: name them in {SORT_COLUMNS.key}")
+    if not columns:
+        return mode
+    if named or raw.get(SORT_MODE.key) is None:
+        return "GLOBAL_SORT"
+    if mode in ("NONE", "PARTITION_PATH_REPARTITION"):
+        raise OptionError(f"{SORT_MODE.key}={mode} sorts by no column, which contradicts {SORT_COLUMNS.key}: keep one of the two")
+    return mode
+
+
 def _insert_dup_policy(raw: Mapping[str, Any]) -> str:
-    """Raises `OptionError` where the two options contradict each other."""
+    """Raises `OptionError` if the two options contradict each other."""
     policy, drops = INSERT_DUP_POLICY.read(raw), INSERT_DROP_DUPLICATES.read(raw)
     if drops and policy == "FAIL":
         raise OptionError(f"{INSERT_DROP_DUPLICATES.key}=true contradicts {INSERT_DUP_POLICY.key}=FAIL: keep one of the two")
@@ -306,7 +378,7 @@ def _insert_dup_policy(raw: Mapping[str, Any]) -> str:
 
 
 def _payload_class(raw: Mapping[str, Any]) -> str:
-    """The payload class that is named, or that the merge mode means. Raises `OptionError` where the two contradict each other."""
+    """Payload class that is named, or that the merge mode means. Raises `OptionError` if the two contradict each other."""
     named, mode = PAYLOAD_CLASS.read(raw).strip(), MERGE_MODE.read(raw)
     means = PAYLOADS_OF_MODES.get(mode, ())
     if mode == "CUSTOM" and not named:

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.files.base_file import MetaColumns, concat, iter_base_file, projected_schema
 from lakehouse_engine.files.footers import FOOTERS
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.row_pool import SpillTo
 from lakehouse_engine.files.slice_reader import SliceReader, plain
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.read.statistics import matching_row_groups

@@ -23,24 +23,15 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.files.log_scanner import has_partial_rows
+from lakehouse_engine.manifest.manifest import ExpectedFile
+from lakehouse_engine.manifest.missing import ChangedSize, Within, changed_sizes, lost_files
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.table_version import TableVersion
-from lakehouse_engine.read.completeness import (
-    ChangedSize,
-    ExpectedFile,
-    Within,
-    changed_sizes,
-    earliest_readable,
-    log_promises,
-    lost_files,
-    pinned_slices,
-    proven_since,
-    removed_by,
-)
+from lakehouse_engine.read.pinned import pinned_slices, removed_by
 from lakehouse_engine.read.pruning import Scope, slices_of
 from lakehouse_engine.view.table_state import TableState
 
@@ -108,8 +99,8 @@ def _latest(state: TableState, logs: bool, scope: Scope | None) -> list[FileSlic
         looked_at = [piece for piece in slices if piece.partition_path in unchecked] if unchecked else []
         within = partial(_both, unchecked, within)
     if unchecked != frozenset():
-        _refuse_lost(state, lost_files(state, None, looked_at, logs=logs, within=within))
-        _refuse_changed(changed_sizes(state, None, looked_at, logs=logs))
+        _refuse_lost(state, lost_files(state.manifest, None, looked_at, logs=logs, within=within))
+        _refuse_changed(changed_sizes(state.manifest, None, looked_at, logs=logs))
     if scope is None and (logs or state.config.table_type is TableType.COPY_ON_WRITE):
         state.view.was_checked()
     return slices
@@ -155,10 +146,10 @@ def _known_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None)
         if slices is None:
             before = state.up_to(as_of)
             slices = slices_of(before, as_of, scope)
-            is_told = not is_later(proven_since(state), as_of) and state.archived_files().is_known
-            if not is_told or lost_files(before, as_of, slices, logs=logs, within=_kept(scope)):
+            is_told = not is_later(state.proven_since, as_of) and state.archived_files().is_known
+            if not is_told or lost_files(before.manifest, as_of, slices, logs=logs, within=_kept(scope)):
                 return None
-        _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
+        _refuse_changed(changed_sizes(state.manifest, as_of, slices, logs=logs))
     except MetadataError:
         return None
     return slices
@@ -175,22 +166,34 @@ def _pinned(state: TableState, instant_time: str, scope: Scope | None) -> list[F
 def _listed_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
     slices = slices_of(state, as_of, scope)
     _refuse_logs(state, slices)
-    lost = lost_files(state, as_of, slices, logs=logs, within=_kept(scope))
-    if not lost and not is_later(proven_since(state), as_of):
-        _refuse_changed(changed_sizes(state, as_of, slices, logs=logs))
+    lost = lost_files(state.manifest, as_of, slices, logs=logs, within=_kept(scope))
+    if not lost and not is_later(state.proven_since, as_of):
+        _refuse_changed(changed_sizes(state.manifest, as_of, slices, logs=logs))
         return slices
     pinned = _pinned(state, as_of, scope)
     if pinned is not None:
-        _refuse_changed(changed_sizes(state, as_of, pinned, logs=logs))
+        _refuse_changed(changed_sizes(state.manifest, as_of, pinned, logs=logs))
         return pinned
     raise _gone(state, as_of, lost, logs=logs)
 
 
 def _gone(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool) -> InstantCleanedError | MissingFileError:
     """No clean takes a file that the table needs as it is now."""
-    needed = {file.path for file in lost_files(state, None, state.view.latest_slices(), logs=logs)} if lost else set()
+    needed = {file.path for file in lost_files(state.manifest, None, state.view.latest_slices(), logs=logs)} if lost else set()
     still = [file for file in lost if file.path in needed]
     return _lost(state, still[0]) if still else _cleaned(state, instant_time, lost, logs=logs)
+
+
+def earliest_readable(state: TableState, after: str, *, logs: bool) -> str | None:
+    """The moment of the first completed write after the moment `after` as of which every file is there; None where there is none."""
+    since = state.proven_since
+    for instant in state.timeline.completed().writes().after(after).instants:
+        moment = state.order.moment(instant.requested_time)
+        if is_later(since, instant.requested_time):
+            continue
+        if not lost_files(state.manifest, moment, state.view.slices_as_of(moment), logs=logs):
+            return moment
+    return None
 
 
 def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool) -> InstantCleanedError:
@@ -226,8 +229,8 @@ def _check_complete(state: TableState, partitions: frozenset[str] | None) -> Non
     slices = [piece for path in paths for piece in state.view.latest_slices(path)]
     refuse_bootstrapped(state, slices)
     _refuse_logs(state, slices)
-    _refuse_lost(state, lost_files(state, None, slices, logs=True, within=None if partitions is None else partitions.intersection))
-    _refuse_changed(changed_sizes(state, None, slices, logs=True))
+    _refuse_lost(state, lost_files(state.manifest, None, slices, logs=True, within=None if partitions is None else partitions.intersection))
+    _refuse_changed(changed_sizes(state.manifest, None, slices, logs=True))
 
 
 def _kept(scope: Scope | None) -> Within | None:
@@ -265,7 +268,7 @@ def changed_slices(state: TableState, window: InstantRange, scope: Scope | None)
     try:
         return _changed(state, window, scope)
     except MetadataError as error:
-        if window.end is None or is_later(proven_since(state), window.end) or not state.archived_files().is_known:
+        if window.end is None or is_later(state.proven_since, window.end) or not state.archived_files().is_known:
             raise
         try:
             return _changed(state.up_to(window.end), window, scope)
@@ -290,17 +293,17 @@ def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> Ch
     """
     slices = slices_of(state, window.end, scope)
     _refuse_logs(state, slices)
-    lost = lost_files(state, window.end, slices, begin=window.begin, logs=True, within=_kept(scope))
+    lost = lost_files(state.manifest, window.end, slices, begin=window.begin, logs=True, within=_kept(scope))
     if window.end is None:
         _refuse_lost(state, lost)
-        _refuse_changed(changed_sizes(state, None, slices, logs=True))
-    elif lost or is_later(proven_since(state), window.end):
+        _refuse_changed(changed_sizes(state.manifest, None, slices, logs=True))
+    elif lost or is_later(state.proven_since, window.end):
         pinned = _pinned(state, window.end, scope)
         if pinned is None:
             raise _gone(state, window.end, lost, logs=True)
         slices = pinned
     if window.end is not None:
-        _refuse_changed(changed_sizes(state, window.end, slices, logs=True))
+        _refuse_changed(changed_sizes(state.manifest, window.end, slices, logs=True))
     within = [piece if state.order.is_within(piece.base_instant, window) else replace(piece, base_file=None) for piece in slices]
     changed = _without(within, _logs_outside(state, window))
     whole = _partly_logged(state, changed)
@@ -330,6 +333,6 @@ def _logs_outside(state: TableState, window: InstantRange, *, whole: bool = Fals
     """Log files that only commits outside of the window wrote to. `whole`: if those are known to have begun them, so that a commit of which
     is not known what it wrote has nothing there.
     """
-    promises = [promise for written in log_promises(state, None).values() for promise in written]
+    promises = [promise for written in state.manifest.promises(None).values() for promise in written]
     within = {promise.path for promise in promises if state.order.is_within(promise.instant_time, window)}
     return frozenset(promise.path for promise in promises if promise.start == 0 or not whole) - within

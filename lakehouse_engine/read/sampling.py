@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.files.base_file import first_rows
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope
+from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.order import age
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of

@@ -18,22 +18,24 @@ from lakehouse_engine.errors import (
     TimelineRestoredError,
     UnsupportedTableError,
 )
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope
+from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
+from lakehouse_engine.manifest.missing import logged_slices
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, InstantRange
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.order import age, is_later
 from lakehouse_engine.read.complete_slices import changed_slices, latest_slices, refuse_bootstrapped, slices_as_of
-from lakehouse_engine.read.completeness import logged_slices
+from lakehouse_engine.read.guarantees import FROM_FOOTERS, FileGuarantees
 from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.record.keys.partition_values import PathRules
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.restores import RestoreRecord, restores, rollbacks
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
-from lakehouse_engine.view.restores import RestoreRecord, restores, rollbacks
 from lakehouse_engine.view.table_state import TableState
 
 FROM_START = ("000", "earliest")
@@ -56,7 +58,8 @@ class ScanPlan:
     `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan. `rules` say what
     partition paths tell of the rows in them, where that was asked for and is known. `replaced_only` are paths of base files under logs in
     which no row is wanted: they only say which rows of theirs the logs replace. `foreign`: some file may be of another program.
-    `hidden`: a column that is not shown, and in which rows that belong to the result have null.
+    `hidden`: a column that is not shown, and in which rows that belong to the result have null. `guarantees` say which files hold no
+    row that is wanted.
     """
 
     storage: Storage
@@ -72,6 +75,7 @@ class ScanPlan:
     replaced_only: frozenset[str] = frozenset()
     foreign: bool = True
     hidden: str | None = None
+    guarantees: FileGuarantees = FROM_FOOTERS
 
     @property
     def shown(self) -> pa.Schema:
@@ -243,7 +247,7 @@ def _plan(
 def _with_logs(
     state: TableState, plan: ScanPlan, slices: Sequence[FileSlice], window: InstantRange, whole: frozenset[FileGroupId]
 ) -> ScanPlan:
-    logged = tuple(replace(piece, whole=piece.slice.group in whole) for piece in logged_slices(state, window.end, slices))
+    logged = tuple(replace(piece, whole=piece.slice.group in whole) for piece in logged_slices(state.manifest, window.end, slices))
     rules, scope = MergeRules.of(state.config, plan.schema), LogScope.of(state.timeline, window)
     reader = SliceReader(state.storage, plan.schema, rules, scope, base_rows=BaseRowsBy.POSITIONS)
     return replace(plan, logged=logged, reader=reader)

@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import local_runner, looking_runner
-from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS
+from lakehouse_engine.read.guarantees import FROM_FOOTERS
 from lakehouse_engine.read.row_filter import Guaranteed, RowFilter
 from lakehouse_engine.read.scan import Filters, ScanPlan
-from lakehouse_engine.read.statistics import guarantees_of, matching_row_groups
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.view.moment import at_one_moment
@@ -44,23 +43,26 @@ def _skipped(state: TableState, filters: Filters) -> list[tuple[FileSlice, str |
     for piece in state.view.latest_slices():
         reason = None if piece.partition_path in within else PARTITION
         if reason is None and piece.base_file is not None and not piece.log_files:
-            footer = FOOTERS.read(state.storage, piece.base_file)
-            reason = None if matching_row_groups(footer, scope.wanted, piece.base_file.path) else STATISTICS
+            known = FROM_FOOTERS.rows(state.storage, piece.base_file, scope.wanted)
+            reason = None if any(scope.wanted.may_hold(known)) else STATISTICS
         found.append((piece, reason))
     return found
 
 
 def without_ruled_out(plan: ScanPlan) -> ScanPlan:
-    """A plan of some rows without the files whose footers say that none of the rows is in them; those under logs become `replaced_only`.
+    """A plan of some rows without the files that are guaranteed to hold none of them; those under logs become `replaced_only`.
 
-    Where partition paths have said all that the rows' filter asks, no footer is looked at. The others are read by threads of this process,
-    once. Raises as `base_file_metadata`.
+    Where partition paths have said all that the rows' filter asks, nothing else is asked. Otherwise threads of this process ask for each
+    file, once. Raises as `base_file_metadata`.
     """
     wanted, files = plan.wanted, tuple(plan.base_files())
     if wanted is None or not files or (plan.rules is not None and plan.rules.tell_all(wanted.columns)):
         return plan
     key = _key(plan.storage, files, wanted)
-    told = _Told.of(plan, files, wanted) if key is None else _KNOWN.find((plan.verify, key), lambda: _Told.of(plan, files, wanted))
+    if key is None:
+        told = _Told.of(plan, files, wanted)
+    else:
+        told = _KNOWN.find((plan.verify, plan.guarantees, key), lambda: _Told.of(plan, files, wanted))
     out = told.ruled_out(files, wanted)
     kept = tuple(file for file in plan.files if file.path not in out)
     return replace(plan, files=kept, replaced_only=out.difference(file.path for file in plan.files))
@@ -76,7 +78,7 @@ class _Told:
     @classmethod
     def of(cls, plan: ScanPlan, files: Sequence[BaseFile], wanted: RowFilter) -> _Told:
         def read(file: BaseFile) -> list[pc.Expression]:
-            return [one for _, one in guarantees_of(FOOTERS.read(plan.storage, file, verify=plan.verify), wanted, file.path)]
+            return list(plan.guarantees.rows(plan.storage, file, wanted, verify=plan.verify))
 
         found = looking_runner(local_runner({}), plan.storage).run(read, files, name="footers")
         owners = tuple(number for number, guarantees in enumerate(found) for _ in guarantees)

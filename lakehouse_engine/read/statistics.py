@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import pyarrow as pa
@@ -47,6 +48,36 @@ def guarantees_of(metadata: pq.FileMetaData, wanted: RowFilter, path: str = "") 
     for number in range(metadata.num_row_groups):
         asked += [(number, one) for one in _guarantees(metadata.row_group(number), known)]
     return asked
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBounds:
+    """What a footer says of a column of the whole file. Ends are in the table's type, None where they cannot be relied on."""
+
+    least: pa.Scalar | None
+    greatest: pa.Scalar | None
+    values: int
+    nulls: int
+
+
+def column_bounds(metadata: pq.FileMetaData, field: pa.Field) -> ColumnBounds | None:
+    """Bounds and counts of a column that is not nested; None where the file has no such column, or no statistics of it."""
+    stored = metadata.schema.to_arrow_schema()
+    positions = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
+    position = positions.get(field.name)
+    if position is None or pat.is_nested(stored.field(field.name).type):
+        return None
+    kind = stored.field(field.name).type
+    chunks = [metadata.row_group(number).column(position) for number in range(metadata.num_row_groups)]
+    if any(chunk.statistics is None or not chunk.statistics.has_null_count for chunk in chunks):
+        return None
+    values, nulls = (sum(numbers) for numbers in zip(*((chunk.num_values, chunk.statistics.null_count) for chunk in chunks), strict=True))
+    filled = [chunk.statistics for chunk in chunks if chunk.statistics.null_count < chunk.num_values]
+    ends = [_bounds(one, kind, field.type) for one in filled]
+    if not ends or None in ends or _misleads(metadata, kind, metadata.schema.column(position).physical_type):
+        return ColumnBounds(None, None, values, nulls)
+    least, greatest = (pa.concat_arrays([pa.repeat(end[place], 1) for end in ends if end is not None]) for place in (0, 1))
+    return ColumnBounds(pc.min(least), pc.max(greatest), values, nulls)
 
 
 def _column(metadata: pq.FileMetaData, field: pa.Field, stored: pa.Field | None, positions: dict[str, int], wanted: RowFilter) -> _Column:

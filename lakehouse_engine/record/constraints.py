@@ -1,4 +1,4 @@
-"""A batch against the constraints of its table."""
+"""Checks a batch against the constraints of its table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakehouse_engine.model.keys import DELETED_AT, IS_DELETED
 
 
 def fitted(rows: pa.Table, constraints: Constraints) -> pa.Table:
-    """The rows with texts that are too long for VARCHAR(n) by blanks at their ends alone cut to n characters, as Spark does."""
+    """Cut texts that exceed VARCHAR(n) only by trailing blanks to n characters, as Spark does."""
     for name, length in constraints.max_length:
         for number in _numbers(rows, name):
             column = rows.column(number)
@@ -24,10 +24,10 @@ def fitted(rows: pa.Table, constraints: Constraints) -> pa.Table:
 
 
 def check_constraints(rows: pa.Table, keys: pa.Array | pa.ChunkedArray, constraints: Constraints, *, soft: bool = False) -> None:
-    """Refuse rows that break a constraint; those that say that they are deletions may. `keys` has the record key of each row. `soft`: those
-    with a time of deletion are deletions, too.
+    """Refuse rows that violate a constraint, except deletions. `keys` has each row's record key. `soft`: rows with a deletion time count as
+    deletions.
 
-    Raises `ConstraintError` naming the column and one of the keys.
+    Raises `ConstraintError` with the column and one of the keys.
     """
     if not constraints:
         return
@@ -45,7 +45,7 @@ def check_constraints(rows: pa.Table, keys: pa.Array | pa.ChunkedArray, constrai
 
 
 def _numbers(rows: pa.Table, name: str) -> list[int]:
-    """Where the column is; nowhere, in a table whose columns were replaced."""
+    """Position of the column; None in a table whose columns were replaced."""
     return [number for number, one in enumerate(rows.column_names) if one.lower() == name.lower()]
 
 

@@ -1,6 +1,6 @@
-"""Columns inside columns: where a path leads, and a schema with one of them added, typed or placed otherwise.
+"""Nested columns: resolves paths, and changes a schema at one.
 
-A path names fields of structs; `element` is the item of a list, `value` that of a map, as in Spark's ALTER TABLE. Case does not count.
+A path names struct fields; `element` is a list's item, `value` a map's, as in Spark's ALTER TABLE. Case is ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Path = tuple[str, ...]
 
 
 def children(kind: pa.DataType) -> list[pa.Field]:
-    """What a path can lead to from a type: the fields of a struct, the `element` of a list, the `value` of a map."""
+    """Next steps of a path from a type: a struct's fields, a list's `element`, a map's `value`."""
     if pat.is_struct(kind):
         return [kind.field(number) for number in range(kind.num_fields)]
     if pat.is_list(kind):
@@ -25,7 +25,7 @@ def children(kind: pa.DataType) -> list[pa.Field]:
 
 
 def field_at(schema: pa.Schema, path: Path) -> tuple[Path, pa.Field]:
-    """The path in the schema's spelling and the field there. Raises `SchemaIncompatibleError` naming the first part that is not there."""
+    """The path in the schema's spelling, and its field. Raises `SchemaIncompatibleError` naming the first part that does not exist."""
     fields, found = list(schema), None
     spelled: Path = ()
     for number, part in enumerate(path):
@@ -42,7 +42,7 @@ def field_at(schema: pa.Schema, path: Path) -> tuple[Path, pa.Field]:
 
 
 def alone(schema: pa.Schema, parent: Path, field: pa.Field) -> pa.Field:
-    """The column that `parent` begins with, with nothing inside of it but `field`: a change of the schema, as a batch would bring it."""
+    """The top-level column of `parent` with only `field` inside: a schema change, in the form of a batch."""
     for length in range(len(parent), 0, -1):
         _, around = field_at(schema, parent[:length])
         field = around.with_type(_around(around.type, field, ".".join(parent[:length])))
@@ -60,9 +60,9 @@ def _around(kind: pa.DataType, field: pa.Field, path: str) -> pa.DataType:
 
 
 def placed(schema: pa.Schema, path: Path, after: str | None) -> pa.Schema:
-    """The schema with the column at `path` first among its siblings, or behind the one called `after`.
+    """The schema with the column at `path` moved first among its siblings, or behind `after`.
 
-    Raises `SchemaIncompatibleError` for a column that is not there, or has no siblings in any order.
+    Raises `SchemaIncompatibleError` for an unknown column, or one without ordered siblings.
     """
     return pa.schema(_placed(list(schema), field_at(schema, path)[0], after, ""))
 
@@ -94,7 +94,7 @@ def _inside(field: pa.Field, path: Path, after: str | None, name: str) -> pa.Fie
 
 
 def with_new_fields(known: Sequence[pa.Field], given: Sequence[pa.Field]) -> list[pa.Field]:
-    """The known fields in their types and order, then those of `given` that are new, at every depth. No type becomes another one."""
+    """Known fields in their types and order, then new ones of `given`, at every depth. No type changes."""
     offered = {field.name.lower(): field for field in given}
     names = {field.name.lower() for field in known}
     kept = [

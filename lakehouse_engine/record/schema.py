@@ -1,9 +1,8 @@
-"""How a batch's columns meet the table's: what is allowed, and the batch brought into the table's form.
+"""Fits a batch's columns to the table's: what is allowed, and the conversion.
 
-Columns are matched by name without regard to case (as Spark and Hive do); the table's spelling and order stay. A batch may always
-hold a narrower type than the table, since its values are cast up. With `evolve` it may also add columns, widen them along
-Avro's promotions (int -> long -> float -> double: those are what every reader of Hudi tables can apply to older files), and leave
-nullable ones out.
+Columns match by name ignoring case (as in Spark and Hive); the table's spelling and order stay. A batch may hold narrower types, which are
+cast up. With `evolve` it may also add columns, widen them along Avro's promotions (int -> long -> float -> double, which every reader of
+Hudi tables applies to older files), and leave nullable ones out.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from lakehouse_engine.model.keys import IS_DELETED, META_COLUMNS
 from lakehouse_engine.record.types import check_names
 
 RESERVED = frozenset((*META_COLUMNS, "_hoodie_operation"))
-"""Names of columns that Hudi itself writes (the last one with Flink's change log only)."""
+"""Columns that Hudi itself writes (the last one only with Flink's change log)."""
 
 _PROMOTIONS: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.int32(): (pa.int64(), pa.float32(), pa.float64()),
@@ -30,9 +29,9 @@ _INTEGER_DIGITS = {pa.int32(): 10, pa.int64(): 19}
 
 
 def check_reserved(schema: pa.Schema) -> None:
-    """Refuse user columns named like Hudi's own (in any case), and `_hoodie_is_deleted` unless it is boolean.
+    """Refuse user columns with Hudi's names (in any case), and `_hoodie_is_deleted` unless it is boolean.
 
-    Raises `ReservedColumnError` naming the column.
+    Raises `ReservedColumnError` with the column.
     """
     for field in schema:
         name = field.name.lower()
@@ -51,22 +50,22 @@ def check_reserved(schema: pa.Schema) -> None:
 def reconcile(table_schema: pa.Schema, incoming: pa.Schema, *, evolve: bool, partial: bool = False) -> pa.Schema:
     """The table's schema after a write of `incoming` (both canonical): the table's columns in order, new ones nullable at the end.
 
-    Without `evolve` the result is `table_schema` itself, or an error. With `partial` columns may be left out, but none inside of others.
-    Raises `SchemaIncompatibleError` naming the column (with its path inside structs) and both types.
+    Without `evolve` the result is `table_schema` itself, or an error. With `partial`, columns may be missing, but no nested ones. Raises
+    `SchemaIncompatibleError` with the column (by path) and both types.
     """
     check_names(incoming)
     return pa.schema(_merge_fields(list(table_schema), list(incoming), "", evolve, evolve or partial))
 
 
 def typed_nulls(offered: pa.Schema, table: pa.Schema) -> pa.Schema:
-    """The schema with the table's types where it has none, at every depth: of columns that hold nulls only (pandas has them, and
-    `lit(None)`), of lists and maps that are empty (`array()`), of members that are null.
+    """The schema with the table's types for untyped parts, at every depth: columns of nulls only (pandas, `lit(None)`), empty lists and
+    maps (`array()`), null members.
     """
     return pa.schema(_with_types(list(offered), list(table)))
 
 
 def has_untyped(kind: pa.DataType) -> bool:
-    """Whether a type, or one inside of it, is that of nulls."""
+    """True if a type, or a nested one, is null."""
     if pat.is_struct(kind):
         return any(has_untyped(field.type) for field in _children(kind))
     if pat.is_map(kind):
@@ -98,10 +97,10 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The batch with exactly the columns of `schema`: reordered by name, missing ones null, types cast up; nested ones too.
+    """The batch with exactly the columns of `schema`: reordered by name, missing ones null, types cast up, nested ones too.
 
-    Columns that fit already are not copied. Columns that `schema` does not have are an error, as are nulls where it allows none and
-    values that a cast would change. Raises `SchemaIncompatibleError`.
+    Matching columns are not copied. Extra columns are an error, and so are nulls where not allowed and values that a cast would change.
+    Raises `SchemaIncompatibleError`.
     """
     positions = {name.lower(): index for index, name in enumerate(batch.column_names)}
     unknown = set(positions) - {field.name.lower() for field in schema}
@@ -171,7 +170,7 @@ def _merge_type(table: pa.DataType, incoming: pa.DataType, name: str, evolve: bo
 
 
 def _fits(incoming: pa.DataType, table: pa.DataType) -> bool:
-    """Whether every value of the one type can be a value of the other (integers in floats are checked value by value on the cast)."""
+    """True if every value of the first type fits the second (integers in floats are checked by value in the cast)."""
     if table in _PROMOTIONS.get(incoming, ()):
         return True
     if not pat.is_decimal(table):
@@ -235,7 +234,7 @@ def _conform_struct(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
 
 
 def _conform_map(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
-    # As a list of entries, since the kernels that honour slices and skip null maps know lists only.
+    # As a list of entries: only kernels for lists respect slices and null maps.
     entry = pa.struct([pa.field("key", array.type.key_type, nullable=False), array.type.item_field.with_name("value")])
     lists = array.cast(pa.list_(pa.field("entries", entry, nullable=False)))
     keys, items = lists.flatten().flatten()
@@ -245,6 +244,6 @@ def _conform_map(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    """Offsets into the flattened values: null lists and the part outside a slice take no room there."""
+    """Offsets into the flattened values, in which null lists and parts outside a slice take no room."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])

@@ -1,6 +1,6 @@
-"""Spark SQL's types beside Arrow's: the one table of them, without a session and without PySpark.
+"""Spark SQL types and their Arrow types, without a session and without PySpark.
 
-Hudi's Avro schemas have no integer narrower than 32 bits: TINYINT and SMALLINT are stored as INT, as Hudi itself stores them.
+Hudi's Avro schemas have no integer below 32 bits: TINYINT and SMALLINT are stored as INT, as in Hudi.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from lakehouse_engine.record.types import TIMESTAMP, TIMESTAMP_NTZ
 
 @dataclass(frozen=True, slots=True)
 class SparkType:
-    """A type of Spark's without parameters.
+    """A Spark type without parameters.
 
-    `name` is how Spark prints it, `stored` the Arrow type that a table holds its values in, `also` its other spellings in SQL, `exact` the
-    Arrow type of its own width where that is another one. `class_name` is its class in `pyspark.sql.types`.
+    `name` is Spark's print form, `stored` the Arrow type in tables, `also` other SQL spellings, `exact` the Arrow type of its own width if
+    different. `class_name` is its class in `pyspark.sql.types`.
     """
 
     name: str
@@ -43,14 +43,14 @@ SPARK_TYPES = (
 )
 
 BY_NAME = {name: kind for kind in SPARK_TYPES for name in (kind.name, *kind.also)}
-"""Every spelling, in lower case and with single blanks."""
+"""All spellings, in lower case with single blanks."""
 BY_ARROW = {kind.exact or kind.stored: kind for kind in SPARK_TYPES}
 
 _SAME = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary(), pa.date64(): pa.date32()}
 
 
 def spark_name(kind: pa.DataType) -> str:
-    """The name that Spark prints for a column of this Arrow type (`simpleString`); Arrow's own for a type that Spark has not."""
+    """Name that Spark prints for a column of this Arrow type (`simpleString`); Arrow's own for types that Spark lacks."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_struct(kind):
@@ -64,7 +64,7 @@ def spark_name(kind: pa.DataType) -> str:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Of types that Spark does not tell apart the one that stands in the table."""
+    """Of Arrow types that Spark does not distinguish, the one in the table."""
     if pa.types.is_timestamp(kind):
         return TIMESTAMP if kind.tz else TIMESTAMP_NTZ
     if pa.types.is_dictionary(kind):

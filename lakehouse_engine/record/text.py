@@ -1,4 +1,4 @@
-"""The text that Java's `toString` gives a value: what record keys and partition paths are made of (table format, "Record key encoding")."""
+"""Values as text like Java's `toString`, for record keys and partition paths (table format, "Record key encoding")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakehouse_engine.errors import UnsupportedTypeError
 from lakehouse_engine.record.types import canonical_array
 
 _PLAIN_SCALE = 6
-"""Up to this scale `BigDecimal.toString` never takes the form with an exponent."""
+"""Up to this scale `BigDecimal.toString` never uses an exponent."""
 
 
 _GREGORIAN = -12_219_292_800_000_000
@@ -22,11 +22,11 @@ _GREGORIAN = -12_219_292_800_000_000
 
 
 def java_text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The values as text in one string array; nulls stay null.
+    """The values as one string array; nulls stay null.
 
-    Numbers in decimal, floating point as `Double.toString` / `Float.toString` (of Java 19 and later: the shortest digits), booleans
-    `true` / `false`, dates `yyyy-MM-dd`, decimals as `BigDecimal.toString`, timestamps as microseconds since the epoch. Raises
-    `UnsupportedTypeError` for binary and nested types, whose Java text does not identify the value.
+    Numbers in decimal, floats like `Double.toString` / `Float.toString` (Java 19 and later: shortest digits), booleans `true` / `false`,
+    dates `yyyy-MM-dd`, decimals like `BigDecimal.toString`, timestamps as microseconds since the epoch. Raises `UnsupportedTypeError` for
+    binary and nested types, whose Java text does not identify the value.
     """
     values = canonical_array(array)
     kind = values.type
@@ -44,9 +44,9 @@ def java_text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def timestamp_text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Timestamps as `java.sql.Timestamp.toString` in UTC, of whole milliseconds: `2026-05-01 12:00:00.12`; nulls stay null.
+    """Timestamps like `java.sql.Timestamp.toString` in UTC with whole milliseconds: `2026-05-01 12:00:00.12`; nulls stay null.
 
-    Raises `UnsupportedTypeError` for moments before 1582-10-15, which Java counts in another calendar.
+    Raises `UnsupportedTypeError` before 1582-10-15, where Java uses another calendar.
     """
     values = canonical_array(array)
     if not pat.is_timestamp(values.type):
@@ -55,14 +55,14 @@ def timestamp_text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pc.any(pc.less(moments, _GREGORIAN)).as_py():
         raise UnsupportedTypeError("timestamps before 1582-10-15 have no text that every engine agrees on; use another column")
     micros = np.asarray(pc.fill_null(moments, 0))
-    # Cut off towards zero: a microsecond before 1970 is 1970.
+    # Truncated towards zero: a microsecond before 1970 becomes 1970.
     whole = pa.array(np.sign(micros) * (np.abs(micros) // 1000), pa.int64()).view(pa.timestamp("ms"))
     texts = pc.replace_substring_regex(pc.strftime(whole, "%Y-%m-%d %H:%M:%S"), r"(\.[0-9]+?)0+$", r"\1")
     return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
 def _of_distinct(values: pa.Array, identity: pa.Array, text: Callable[[Any], str]) -> pa.Array:
-    """Text of values that only Python can spell, made once for each distinct one."""
+    """Text of values that only Python can spell, made once per distinct value."""
     encoded = identity.dictionary_encode()
     distinct = encoded.dictionary
     if identity.type != values.type:
@@ -72,7 +72,7 @@ def _of_distinct(values: pa.Array, identity: pa.Array, text: Callable[[Any], str
 
 
 def _bits(values: pa.Array) -> pa.Array:
-    """Floating point by its bits, so that 0.0 and -0.0 are two values."""
+    """Floats by their bits, so that 0.0 and -0.0 are two values."""
     return values.view(pa.int64() if values.type == pa.float64() else pa.int32())
 
 
@@ -85,7 +85,7 @@ def _float_text(value: float) -> str:
 
 
 def _floating_text(value: float, shortest: str) -> str:
-    """`Double.toString`: plain from 1e-3 up to 1e7, else with an exponent; always a digit on both sides of the point."""
+    """`Double.toString`: plain from 1e-3 to 1e7, else with an exponent; always a digit on both sides of the point."""
     if value != value:
         return "NaN"
     sign = "-" if shortest.startswith("-") else ""
@@ -95,7 +95,7 @@ def _floating_text(value: float, shortest: str) -> str:
         return f"{sign}0.0"
     mantissa, exponent = shortest.lstrip("-").split("e")
     if len(mantissa) == 1:
-        # Java gives two digits at least, and takes the nearest such number: Double.MIN_VALUE is 4.9E-324, not 5.0E-324.
+        # Java prints at least two digits and takes the nearest such number: Double.MIN_VALUE is 4.9E-324, not 5.0E-324.
         mantissa, exponent = f"{abs(value):.1e}".split("e")
     digits, power = mantissa.replace(".", "").rstrip("0") or "0", int(exponent)
     if power < -3 or power >= 7:

@@ -1,8 +1,8 @@
-"""The Arrow types that the engine works with, and what becomes of every other one.
+"""Arrow types that the engine uses, and conversions to them.
 
-Canonical: bool, int32, int64, float, double, string, binary, decimal128, date32, timestamp("us", "UTC"), and list<element>,
-map<string, value>, struct of those. They are the types with exactly one Avro and one Parquet form in Hudi (table format, "Columns
-and types"). A type that widens into one of them without loss is converted; anything else is refused by the column's path.
+Canonical: bool, int32, int64, float, double, string, binary, decimal128, date32, timestamp("us", "UTC"), and list<element>, map<string,
+value>, struct of those. Each has exactly one Avro and one Parquet form in Hudi (table format, "Columns and types"). A type that widens into
+one of them without loss is converted; others are refused by column path.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
 
 
 def canonical_schema(schema: pa.Schema, *, allow_timestamp_ntz: bool = False) -> pa.Schema:
-    """The schema with every type in its canonical form, every column nullable and without Arrow metadata.
+    """The schema in canonical types, every column nullable and without Arrow metadata.
 
-    Raises `UnsupportedTypeError` naming the column's path for a type that Hudi cannot hold (`timestamp` without zone included,
-    unless `allow_timestamp_ntz`), and `SchemaIncompatibleError` for a name that Avro cannot hold or that occurs twice.
+    Raises `UnsupportedTypeError` with the column's path for a type that Hudi cannot hold (`timestamp` without zone too, unless
+    `allow_timestamp_ntz`), and `SchemaIncompatibleError` for a name that Avro cannot hold or that occurs twice.
     """
     check_names(schema)
     return pa.schema([pa.field(field.name, _canonical(field.type, field.name, allow_timestamp_ntz)) for field in schema])
 
 
 def canonical_table(table: pa.Table, *, allow_timestamp_ntz: bool = False, untrusted: bool = False) -> pa.Table:
-    """The table in canonical types; columns that have them already are not copied.
+    """The table in canonical types; columns that already have them are not copied.
 
-    `untrusted` also checks every byte of text to be UTF-8 (for Arrow data that came from outside this process).
-    Raises as `canonical_schema`, and `UnsupportedTypeError` where a value does not fit (nanoseconds that are not whole microseconds).
+    `untrusted` also checks all text to be UTF-8 (for Arrow data from outside this process). Raises as `canonical_schema`, and
+    `UnsupportedTypeError` if a value does not fit (nanoseconds that are not whole microseconds).
     """
     schema = canonical_schema(table.schema, allow_timestamp_ntz=allow_timestamp_ntz)
     if untrusted:
@@ -81,16 +81,16 @@ def canonical_table(table: pa.Table, *, allow_timestamp_ntz: bool = False, untru
 
 
 def canonical_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array, in one piece, in its canonical type (time stamps without zone included)."""
+    """One array, in one piece, in its canonical type (timestamps without zone included)."""
     field = pa.field("value", _canonical(array.type, "value", True))
     chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
     return _cast(chunked, field).combine_chunks()
 
 
 def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
-    """Refuse names that Avro cannot hold and names that differ in case only, at every depth.
+    """Refuse names that Avro cannot hold and names that differ only in case, at every depth.
 
-    Raises `SchemaIncompatibleError` naming the column.
+    Raises `SchemaIncompatibleError` with the column.
     """
     names = [field.name for field in fields]
     where = f" of {path!r}" if path else ""
@@ -105,7 +105,7 @@ def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
 
 
 def _renaming(name: str, taken: Sequence[str]) -> str:
-    """What to do about a name that Avro cannot hold: an alias that reads alike, and that no other column has."""
+    """Advice for a name that Avro cannot hold: a similar alias that no other column has."""
     plain = unicodedata.normalize("NFKD", name.replace("\N{LATIN SMALL LETTER SHARP S}", "ss"))
     plain = "".join(character for character in plain if not unicodedata.combining(character))
     made = _NOT_IN_NAME.sub("_", plain).strip("_")
@@ -119,7 +119,7 @@ def _renaming(name: str, taken: Sequence[str]) -> str:
 
 
 def check_differ(names: Sequence[str], where: str = "") -> None:
-    """Raise `SchemaIncompatibleError` for columns whose names do not differ, or in case only; `where` says of what they are."""
+    """Raise `SchemaIncompatibleError` for columns with equal names, ignoring case; `where` says what contains them."""
     doubled = [name for name, count in Counter(name.lower() for name in names).items() if count > 1]
     if doubled:
         same = [name for name in names if name.lower() == doubled[0]]
@@ -127,7 +127,7 @@ def check_differ(names: Sequence[str], where: str = "") -> None:
 
 
 def _canonical(kind: pa.DataType, path: str, allow_ntz: bool) -> pa.DataType:
-    if isinstance(kind, pa.BaseExtensionType):  # asked first: one written in Python need not even have a hash
+    if isinstance(kind, pa.BaseExtensionType):  # checked first: a type written in Python need not even have a hash
         raise _unsupported(kind, path)
     if kind in _WIDENED:
         return _WIDENED[kind]

@@ -1,4 +1,4 @@
-"""The checkpoint of live files of a table that others archived, or that has lost it."""
+"""The checkpoint of live files, for a table that others archived, or that lost it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def missing_checkpoint(state: TableState) -> Iterator[Disorder]:
-    """One where reads have to do without a whole checkpoint."""
+    """Finding, if reads lack a complete checkpoint."""
     if not lacks_checkpoint(state):
         return
     message = "no checkpoint says which files archived writes left, so that the archive is read for it"
@@ -24,7 +24,7 @@ def missing_checkpoint(state: TableState) -> Iterator[Disorder]:
 
 
 def make_checkpoint(state: TableState) -> None:
-    """Write one where it is missing and can be made. The table lock is held."""
+    """Write it if it is missing and can be made. The table lock is held."""
     if lacks_checkpoint(state) and not _is_blocked(state):
         renew_checkpoint(state)
 

@@ -1,4 +1,4 @@
-"""Files of the timelines that do not decode."""
+"""Timeline files that do not decode."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lakehouse_engine.view.table_state import TableState
 
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT)
 _MAY_BE_EMPTY = ((Action.CLEAN, State.INFLIGHT), (Action.RESTORE, State.INFLIGHT), (Action.REPLACE_COMMIT, State.REQUESTED))
-"""Hudi leaves these without content."""
+"""Files that Hudi leaves empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedState:
-    """A state file of an instant. `reached` is the highest state that the instant has a file of."""
+    """A state file of an instant. `reached` is the highest state for which the instant has a file."""
 
     instant: Instant
     path: str
@@ -30,9 +30,9 @@ class DamagedState:
 
 
 def damaged_states(active: ActiveTimeline) -> Iterator[DamagedState]:
-    """Every state file of the active timeline whose content says something and does not decode, oldest first; all are read.
+    """Every state file of the active timeline that should decode and does not, oldest first; reads all of them.
 
-    Then plans that are gone, of what cannot be finished or told of without them.
+    Then missing plans, without which something cannot be finished or explained.
     """
     found = [
         instant
@@ -44,7 +44,7 @@ def damaged_states(active: ActiveTimeline) -> Iterator[DamagedState]:
     for instant in found:
         message = _damage(active, instant)
         reached = highest[instant.requested_time, instant.action.completes_as]
-        # A write that did not complete is taken back whatever its files say.
+        # An incomplete write is taken back whatever its files say.
         if message is not None and (instant.is_completed or reached is State.COMPLETED or instant.action not in _WRITES):
             yield DamagedState(instant, _path(active, instant), reached, message)
     for instant in timeline:
@@ -54,7 +54,7 @@ def damaged_states(active: ActiveTimeline) -> Iterator[DamagedState]:
 
 
 def lost_files_of_commits(state: TableState) -> Iterator[DamagedState]:
-    """Completed files of writes that are gone."""
+    """Missing completed files of writes."""
     for instant in lost_commits(state):
         yield DamagedState(instant, completed_path(state, instant), State.COMPLETED, "the completed file of the write is gone")
 
@@ -71,6 +71,6 @@ def _damage(active: ActiveTimeline, instant: Instant) -> str | None:
         elif key not in _MAY_BE_EMPTY or active.read(instant):
             active.plan(STATE_RECORDS[key], instant)
     except FormatError as error:
-        # What the message says of ways out is for those who have not asked for a repair yet.
+        # The message's remedies are for callers that have not run a repair.
         return error.message.partition("; `repair`")[0].partition(". Put it back")[0]
     return None

@@ -1,4 +1,4 @@
-"""What can be out of order on a table, and what a repair says of it."""
+"""What can be out of order on a table, and a repair's report."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ REPAIRED = (
     DisorderKind.LOST_METAFILE,
     DisorderKind.NO_CHECKPOINT,
 )
-"""What a repair sees to. The rest is harmless, or of somebody who is at work, or waits for what the message names."""
+"""Kinds that a repair handles. The rest is harmless, belongs to a running process, or waits for what its message says."""
 
 UNSOLVED = (DisorderKind.FUTURE_INSTANT, DisorderKind.LOST_DATA, DisorderKind.BEYOND_REPAIR)
-"""What keeps a table from being read or written as it should, until somebody does what the message says."""
+"""Kinds that prevent reading or writing until a person does what the message says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Disorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairReport:
-    """`repaired` was seen to (on a dry run: would be), `left` was not."""
+    """`repaired` was handled (in a dry run: would be), `left` was not."""
 
     table: str
     repaired: tuple[Disorder, ...]
@@ -64,10 +64,10 @@ class RepairReport:
 
     @property
     def unsolved(self) -> tuple[Disorder, ...]:
-        """Of what is left that which is not harmless: somebody has to see to it."""
+        """Remaining findings that a person has to act on."""
         return tuple(one for one in self.left if one.kind in UNSOLVED)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is left that somebody has to see to (on a dry run: would be)."""
+        """True if no finding remains for a person (in a dry run: would remain)."""
         return not self.unsolved

@@ -1,4 +1,4 @@
-"""Instants that a writer with a wrong clock left in the future."""
+"""Instants that a writer with a wrong clock put into the future."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def future(state: TableState) -> Iterator[Disorder]:
-    """One for all of them, told of the newest."""
+    """One finding for all of them, naming the newest."""
     ahead = future_instants(state)
     if ahead:
         message = (

@@ -1,4 +1,4 @@
-"""Files that nothing on the timeline accounts for."""
+"""Files that no instant of the timeline explains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def leftover_markers(state: TableState, holder: str | None) -> Iterator[Disorder]:
-    """Marker folders of writes that are not pending. Whoever holds the lock may have committed just now, and is about to remove them."""
+    """Marker folders of writes that are not pending. The holder of the lock may just have committed, and be about to remove them."""
     pending = {instant.requested_time for instant in state.timeline.pending()}
     for folder in state.storage.list(TEMP_FOLDER):
         if folder.is_directory and folder.name.isdigit() and folder.name not in pending:
@@ -28,7 +28,7 @@ def leftover_markers(state: TableState, holder: str | None) -> Iterator[Disorder
 
 
 def staged_rows(state: TableState) -> Iterator[Disorder]:
-    """Rows that a write which died had read, and not written yet."""
+    """Staged rows of dead writes."""
     for folder in dead_stages(state.storage, state.storage.list(TEMP_FOLDER)):
         files = len(state.storage.walk(folder))
         yield Disorder(DisorderKind.LEFTOVER_MARKERS, folder, f"{files} files of rows that a write which died had staged: they are removed")
@@ -41,14 +41,14 @@ def temporary_files(state: TableState) -> Iterator[Disorder]:
 
 
 def strays(state: TableState) -> Iterator[Disorder]:
-    """Files of completed instants that no commit names, which other readers may take for a part of the table."""
+    """Files with a completed instant that no commit names; other readers may take them for data."""
     for path in stray_files(state, state.view.partitions()):
         message = "a task attempt that outlived its commit left it, and no commit names it: it is removed"
         yield Disorder(DisorderKind.STRAY_FILE, path, message)
 
 
 def orphans(state: TableState) -> Iterator[Disorder]:
-    """Data files of instants that are nowhere on the timeline, and not older than it."""
+    """Data files of instants that are not on the timeline and not older than it."""
     known = {instant.requested_time for instant in state.timeline}
     lister, promised = StorageLister(state.storage), promised_logs(state)
     for partition in lister.partitions():

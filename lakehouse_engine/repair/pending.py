@@ -1,4 +1,4 @@
-"""What pending instants are: dead writes, plans that wait, actions that were cut off, or the work of somebody at work."""
+"""Classifies pending instants: dead writes, waiting plans, interrupted actions, or running work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNFINISHED = {
 
 
 def pending(state: TableState, instant: Instant, holder: str | None) -> Disorder:
-    """`holder`: who holds the table lock, None where nobody does."""
+    """`holder`: holder of the table lock, None if it is free."""
     time = instant.requested_time
     if instant.action is not Action.INDEXING and is_service_plan(state, instant):
         return _service(state, instant)
@@ -48,7 +48,7 @@ def pending(state: TableState, instant: Instant, holder: str | None) -> Disorder
 
 
 def _service(state: TableState, instant: Instant) -> Disorder:
-    runs = "run it, or restore the table to before it" if may_cluster(instant) else "`compact --op run` runs it"
+    runs = f"`{'cluster' if may_cluster(instant) else 'compact'} --op run` runs it"
     executor = lock_holder(state.storage, lock_file(instant.requested_time))
     if executor is not None:
         return Disorder(DisorderKind.AT_WORK, instant.requested_time, f"the {instant.action} is being run by {executor}: wait for it")

@@ -1,4 +1,4 @@
-"""`repair`: bring a table to order. Much of it is done before every change of the table; here it is asked for."""
+"""`repair`: puts a table in order. Every change of the table does much of this first; here it is done on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakehouse_engine.repair.disorder import REPAIRED, Disorder, DisorderKind, R
 from lakehouse_engine.repair.future import future
 from lakehouse_engine.repair.leftovers import leftover_markers, orphans, staged_rows, strays, temporary_files
 from lakehouse_engine.repair.mending import metafiles
-from lakehouse_engine.repair.mending.mend import mendings
+from lakehouse_engine.repair.mending.mend import mendings, unreadable_history
 from lakehouse_engine.repair.mending.properties import broken_properties, put_properties_back
 from lakehouse_engine.repair.mending.remedy import Mending
 from lakehouse_engine.repair.mending.unplanned import unplanned_restore
@@ -52,14 +52,14 @@ def repair(
     trust_files: bool = False,
     accept_lost_archive: bool = False,
 ) -> RepairReport:
-    """Take dead writes back, finish rollbacks and restores that were cut off, remove what killed processes left, and see to damaged
-    metadata: what can be proven is made anew, what nothing rests on is set aside, what protects something stays.
+    """Take dead writes back, finish interrupted rollbacks and restores, remove what killed processes left, and repair damaged metadata:
+    what can be proven is made again, what nothing depends on is set aside, what protects something stays.
 
-    `accept_future`: let the table go on from instants that a wrong clock put into the future. `trust_files`: make the damaged record of a
-    completed write anew of the files that carry its instant, though nothing proves that no other is lost. `accept_lost_archive`: from here
-    on a write_id that is not found counts as new, though a lost part of the archive may have had it.
+    `accept_future`: continue from instants that a wrong clock put into the future. `trust_files`: make the damaged record of a completed
+    write again from the files with its instant, although nothing proves that none is missing. `accept_lost_archive`: an unknown write_id
+    counts as new, although a lost part of the archive may have had it.
 
-    Raises as `locked_table`. A dry run takes no lock, and waits for nobody: what may belong to whoever holds the lock is left.
+    Raises as `locked_table`. A dry run takes no lock and does not wait; what may belong to the lock's holder is left.
     """
     asked = _Asked(lock_timeout_ms, dry_run, accept_future, trust_files, accept_lost_archive)
     with told_if_gone(storage):
@@ -71,7 +71,7 @@ def _repair(storage: Storage, asked: _Asked) -> RepairReport:
     if blocking is None:
         return _repair_open(storage, asked)
     if asked.dry_run:
-        # What else is wrong shows only once the table can be opened.
+        # Other problems show only once the table can be opened.
         return RepairReport(table=storage.root, repaired=(blocking.disorder,), left=(), dry_run=True)
     with TableLock(storage, asked.lock_timeout_ms):
         again = _unopenable(storage)
@@ -83,7 +83,7 @@ def _repair(storage: Storage, asked: _Asked) -> RepairReport:
 
 
 def _repair_open(storage: Storage, asked: _Asked) -> RepairReport:
-    """As `repair`, of a table that can be opened."""
+    """`repair` for a table that can be opened."""
     before = list(disorders(TableState.load(storage), lock_holder(storage), trust_files=asked.trust_files))
     kinds = (*REPAIRED, DisorderKind.FUTURE_INSTANT) if asked.accept_future else REPAIRED
     if asked.dry_run:
@@ -93,7 +93,7 @@ def _repair_open(storage: Storage, asked: _Asked) -> RepairReport:
     if asked.accept_future:
         accept(storage, lock_timeout_ms=asked.lock_timeout_ms)
     with TableLock(storage, asked.lock_timeout_ms):
-        # First, for what follows may not get past a damaged file; and until nothing is left, for one may hide what becomes of another.
+        # Repeats until nothing changes: one damaged file can mask another, and later steps may not get past it.
         mended = _mend(storage, asked.trust_files)
         if asked.accept_lost_archive:
             _accept_lost_archive(storage)
@@ -110,7 +110,7 @@ def _repair_open(storage: Storage, asked: _Asked) -> RepairReport:
 
 
 def _accept_lost_archive(storage: Storage) -> None:
-    """What is lost was noted in the table just now. The table lock is held."""
+    """What was just recorded as lost. The table lock is held."""
     lost = ConfigStore(storage).read().properties.get(LOST_ARCHIVE)
     if lost:
         logger.warning("write_ids that may have been in lost archive files of %s count as new from now on: %s", storage.root, lost)
@@ -118,15 +118,15 @@ def _accept_lost_archive(storage: Storage) -> None:
 
 
 def _unopenable(storage: Storage) -> Mending | None:
-    """What keeps the table from being opened, where something can be done about it; raises as `broken_properties`."""
+    """What prevents opening the table, if it can be repaired; raises as `broken_properties`."""
     properties = broken_properties(storage)
     if properties is not None:
         return Mending(properties, lambda: put_properties_back(storage))
-    return unplanned_restore(storage)
+    return unplanned_restore(storage) or unreadable_history(storage)
 
 
 def _mend(storage: Storage, trust_files: bool) -> list[Disorder]:
-    """One after the other, each file once, with a look at the whole table between: what is mended may decide about what is not."""
+    """Repair one file after the other, each once, examining the table in between: a repaired file may decide about another."""
     done: dict[str, Disorder] = {}
     while True:
         known = mendings(TableState.load(storage), trust_files=trust_files)
@@ -140,12 +140,12 @@ def _mend(storage: Storage, trust_files: bool) -> list[Disorder]:
 
 
 def disorders(state: TableState, holder: str | None, *, trust_files: bool = False) -> Iterator[Disorder]:
-    """What is pending, damaged or left over; `holder`: who holds the table lock and may be at work on it.
+    """Pending, damaged and left-over items; `holder` holds the table lock and may be working.
 
-    Every directory of the table is listed, for files that no instant accounts for, and for those that must be there; no data file is read.
+    Lists every directory of the table, for unexplained files and for required ones; reads no data file.
     """
     damaged = [mending.disorder for mending in mendings(state, trust_files=trust_files)]
-    named = {one.what.rpartition("/")[2].partition(".")[0] for one in damaged}
+    named = {one.what.rpartition("/")[2].partition(".")[0].partition("_")[0] for one in damaged}
     found = [
         *damaged,
         *(pending(state, instant, holder) for instant in state.timeline.pending() if instant.requested_time not in named),

@@ -1,4 +1,4 @@
-"""What `verify` finds of names and sizes and nothing else here sees to: it is left, and told with what leads out."""
+"""Findings of `verify` about names and sizes that no other part of repair handles: they stay, with their remedies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WAYS = {
 
 
 def unhealed(state: TableState, known: Collection[str]) -> Iterator[Disorder]:
-    """Of findings about other paths and instants than those that are `known` to be disorders."""
+    """Findings about paths and instants that are not `known` disorders."""
     found = [finding for finding in verify(state, quick=True).findings if not _is_known(finding, known)]
     lost = [finding for finding in found if finding.kind in DATA]
     way = way_out(state, {finding.path for finding in lost}) if lost else ""

@@ -9,10 +9,11 @@ import logging
 from collections.abc import Callable
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import CommitConflictError, CompactionError, LakehouseError, LockTimeoutError
+from lakehouse_engine.errors import ClusteringError, CommitConflictError, CompactionError, LakehouseError, LockTimeoutError
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableType
-from lakehouse_engine.options import CompactionOptions, ServiceOptions, WriteOptions
+from lakehouse_engine.options import ClusteringOptions, CompactionOptions, ServiceOptions, WriteOptions
+from lakehouse_engine.services import cluster
 from lakehouse_engine.services.archive import archive, archive_is_due
 from lakehouse_engine.services.clean import clean, clean_is_due
 from lakehouse_engine.services.compact import is_due, run, schedule, schedule_and_run
@@ -28,10 +29,11 @@ _Service = Callable[[TableState], bool]
 
 def after_commit(storage: Storage, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> tuple[str, ...]:
     """Run the services that are due; what failed, a message each. The table lock is not held by the caller; each service takes it."""
-    compaction = options.compaction
+    compaction, clustering = options.compaction, options.clustering
     wanted: list[tuple[str, bool, _Service]] = [
         ("log compaction", compaction.log_inline, lambda state: _compact_logs(state, compaction, write_options, runner)),
         ("compaction", compaction.inline or compaction.schedule_inline, lambda state: _compact(state, compaction, write_options, runner)),
+        ("clustering", clustering.inline or clustering.schedule_inline, lambda state: _cluster(state, clustering, write_options, runner)),
         ("clean", options.clean.automatic, lambda state: _clean(state, options, write_options)),
         ("archiving", options.archive.automatic, lambda state: _archive(state, options, write_options)),
     ]
@@ -108,6 +110,34 @@ def _run_logs(state: TableState, time: str, options: CompactionOptions, write_op
     except (CommitConflictError, CompactionError) as error:
         # Another process has run it meanwhile, or planned it anew, or a program without the lock is writing, or a writer of Hudi.
         logger.info("log compaction %s of %s is left to whoever runs it: %s", time, state.config.name, error)
+
+
+def _cluster(state: TableState, options: ClusteringOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:
+    """As Hudi's inline clustering: first what is pending, then a new one if enough was committed."""
+    storage, timeout = state.storage, write_options.lock_timeout_ms
+    pending = pending_plans(state, state.layout.clustering_action) if options.inline else []
+    for instant in pending:
+        _run_clustering(state, instant, options, write_options, runner)
+    if not cluster.is_due(state, options):
+        return bool(pending)
+    try:
+        if options.inline:
+            cluster.schedule_and_run(storage, options, write_options, runner, lock_timeout_ms=timeout, when_due=True)
+        else:
+            cluster.schedule(storage, options, write_options, lock_timeout_ms=timeout, when_due=True)
+    except CommitConflictError as error:
+        logger.info("no clustering of %s is planned now: %s", state.config.name, error)
+    return True
+
+
+def _run_clustering(
+    state: TableState, instant: Instant, options: ClusteringOptions, write_options: WriteOptions, runner: TaskRunner
+) -> None:
+    timeout = write_options.lock_timeout_ms
+    try:
+        cluster.run(state.storage, options, write_options, runner, instant=instant.requested_time, lock_timeout_ms=timeout, wait=False)
+    except (LockTimeoutError, ClusteringError) as error:
+        logger.info("%s of %s is left to whoever runs it: %s", instant, state.config.name, error)
 
 
 def _clean(state: TableState, options: ServiceOptions, write_options: WriteOptions) -> bool:

@@ -1,6 +1,6 @@
 """The only package that knows Spark: task runner, batches from DataFrames, scans as DataFrames. Public PySpark API only.
 
-Whoever has no session imports this package alone: `spark.input` is loaded when it is first used, and PySpark with it.
+Importing this package alone does not load PySpark: `spark.input` is loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a session can do beyond frames and SQL: one with a SparkContext in this process, and one of a Spark Connect server, which has none.
+"""What a session can do beyond frames and SQL: one with a SparkContext in this process, or one of a Spark Connect server, which has none.
 
-Nothing else asks which of the two a session is.
+No other module asks which kind a session is.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from lakehouse_engine.spark.settings import with_settings
 logger = logging.getLogger(__name__)
 _ROWS_BELOW = "spark.sql.execution.arrow.localRelationThreshold"
 _AT_ONCE = 2_000
-"""Rows that Python workers get at once, in the place of the bound by size: wide ones are not to fill the memory (docs/adr/0036)."""
+"""Rows per batch to Python workers, instead of the limit by size, so that wide rows do not fill the memory (docs/adr/0036)."""
 _UNMEASURED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(_AT_ONCE),
 }
 _TOO_WIDE = "OversizedAllocationException"
-"""Of `org.apache.arrow.vector.util`: a column of a batch has 2 GB."""
+"""Limit of `org.apache.arrow.vector.util`: 2 GB per column of a batch."""
 _ENOUGH = 1 << 16
-"""More rows than any cluster runs tasks at once."""
+"""More tasks than any cluster runs at once."""
 
 
 class Abilities(ABC):
-    """Of one session. What it says of the application holds for all sessions of that."""
+    """Abilities of one session. What it says about the application holds for all sessions of it."""
 
     has_plans: ClassVar[bool]
-    """Whether queries have plans that can be looked at, and run so that their result is kept."""
+    """True if queries have plans that can be inspected, and run with their result kept."""
 
     most_in_closure: ClassVar[int]
-    """Bytes that may travel in the closure of a job that the caller of the engine runs, as often as he likes."""
+    """Bytes that may travel in the closure of a job that the caller may run repeatedly."""
 
     plans_values: ClassVar[bool]
-    """Whether rows of a `column_frame` are values in plans: Spark computes all that is made of them before it drops what nobody asks."""
+    """True if rows of a `column_frame` are values in plans: Spark then computes all derived columns before it drops unused ones."""
 
     looks_here: ClassVar[bool]
-    """Whether scans are planned by a JVM of this process, which looks at the files that this process does."""
+    """True if scans are planned by a JVM of this process, which sees the same files."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -60,80 +60,82 @@ class Abilities(ABC):
     @property
     @abstractmethod
     def application(self) -> str:
-        """The Spark application, whose executors all of its sessions share."""
+        """The Spark application, whose executors all its sessions share."""
 
     @property
     @abstractmethod
     def shipping_scope(self) -> str:
-        """What gets the code that is shipped: the application, or this session of it only."""
+        """Receiver of shipped code: the application, or only this session."""
 
     @property
     @abstractmethod
     def is_local(self) -> bool:
-        """Whether the executors are threads of a JVM that this process started, so that Python workers are of this machine, too."""
+        """True if the executors are threads of a JVM that this process started, so that Python workers run on this machine."""
 
     @property
     def file_names(self) -> str:
-        """The encoding of names of files, as far as it is known: what it has no letters for Spark does not find."""
+        """Encoding of file names, if known; Spark does not find names that it cannot encode."""
         return "unknown"
 
     @property
     @abstractmethod
     def parallelism(self) -> int:
-        """How many tasks run at once, as the cluster says of itself; at least 2."""
+        """Number of tasks that run at once, according to the cluster; at least 2."""
 
     @abstractmethod
     def use_interpreter(self, path: str) -> None:
-        """Let Python workers be this interpreter, where the session is local."""
+        """Make Python workers use this interpreter, if the session is local."""
 
     @abstractmethod
     def ship(self, archive: str, digest: str) -> None:
         """Send Python modules in a zip archive to the executors."""
 
     def frame(self, rows: pa.Table) -> DataFrame:
-        """The rows as a DataFrame, which they are sent for now."""
-        # Of rows that become part of a plan Spark leaves out what comes after a batch without any.
+        """The rows as a DataFrame; they are sent now."""
+        # When rows become part of a plan, Spark drops those after an empty batch.
         return self._spark.createDataFrame(rows.combine_chunks(), to_spark_schema(rows.schema))
 
     @abstractmethod
     def column_frame(self, rows: pa.Table) -> DataFrame:
-        """As `frame`, for rows of which queries read some columns, each query others."""
+        """Like `frame`, for rows of which each query reads other columns."""
 
     def takes_files(self, size: int) -> bool:
-        """Whether `files` may be given so many bytes more."""
+        """True if `files` may be given that many more bytes."""
         return False
 
     def files(self, contents: Sequence[bytes]) -> list[Path] | None:
-        """Files of Parquet contents, alone in a folder, that executors read as long as the application runs; None where there are none."""
+        """Parquet files with these contents, alone in a folder, readable by executors while the application runs; None if that is
+        impossible.
+        """
         return None
 
     def links(self, places: Sequence[tuple[Path, str]]) -> Path | None:
-        """A folder with links to files of this machine, each in the directory that is given with it, as `files`."""
+        """A folder with links to local files, each in its given directory; lifetime as for `files`."""
         return None
 
     def listed(self, frame: DataFrame) -> int:
-        """How many files Spark found for a frame that is a scan of files and nothing else."""
+        """Number of files that Spark found for a frame that is only a scan of files."""
         return len(frame.inputFiles())
 
     @abstractmethod
     def with_own_columns(self, frame: DataFrame) -> DataFrame:
-        """The rows of a statement, in a frame that can be joined with those of others that read the same views."""
+        """Rows of a statement, in a frame that can be joined with others that read the same views."""
 
     @abstractmethod
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
-        """The rows of a query that runs now, or (`given`) of a function of the engine's over the rows of that query.
+        """Rows of a query that runs now, or (`given`) of an engine function over the query's rows.
 
-        Rows that are handed to Python are not measured one by one, as Spark 4.1 and later do
-        (`spark.sql.execution.arrow.maxBytesPerBatch`), which takes twice as long as all else. Where the session has settings for such
-        batches they count, and where the query has functions of Python's of its own these get batches as ever.
+        Rows handed to Python are not measured one by one, as Spark 4.1 and later do (`spark.sql.execution.arrow.maxBytesPerBatch`), because
+        that takes twice as long as everything else. Settings of the session for such batches are respected, and a query's own Python
+        functions get their usual batches.
 
-        Raises what the query raises. It runs again, measured, where its rows are too wide.
+        Raises what the query raises. It is repeated with measuring if its rows are too wide.
         """
 
 
 class _Classic(Abilities):
     has_plans = True
-    most_in_closure = sys.maxsize  # Spark broadcasts what is large
+    most_in_closure = sys.maxsize  # Spark broadcasts large closures
     plans_values = False
     looks_here = True
 
@@ -175,15 +177,15 @@ class _Classic(Abilities):
 
     def ship(self, archive: str, digest: str) -> None:
         self._spark.sparkContext.addPyFile(archive)
-        # Python workers that run have imported what they found before: others are started for another environment.
+        # Running Python workers have imported an earlier version: another environment starts new ones.
         self._spark.sparkContext.environment["LAKEHOUSE_ENGINE"] = digest
 
     def column_frame(self, rows: pa.Table) -> DataFrame:
         in_file = file_frame(self._spark, rows) if self.is_local else None
         if in_file is not None:
             return in_file
-        # Spark keeps Arrow data as it is, and each query decodes the columns it needs; what is below this size it would turn into rows in
-        # each plan, all columns of it, on the driver.
+        # Spark keeps Arrow data and decodes the needed columns per query; below this size it would turn all columns into rows on the
+        # driver, for each plan.
         with with_settings(self._spark, {_ROWS_BELOW: "0"}):
             return self.frame(rows)
 
@@ -219,7 +221,7 @@ class _Classic(Abilities):
         return frame.toArrow()
 
     def _runs_python(self, query: DataFrame) -> bool:
-        """Whether a query, or a view in it, has functions in Python; so it is taken to be where another Spark names the parts otherwise."""
+        """True if a query, or a view in it, has Python functions; also if another Spark names plan parts differently."""
         try:
             return internals.has_python_functions(query)
         except internals.MISSING as error:
@@ -228,7 +230,7 @@ class _Classic(Abilities):
 
     @contextmanager
     def _unmeasured(self) -> Iterator[None]:
-        """Properties of the thread's jobs, under settings that the session was given: nobody else's queries see them."""
+        """Properties of this thread's jobs that override settings, so that no other query sees them."""
         context = self._spark.sparkContext
         before = {key: context.getLocalProperty(key) for key in _UNMEASURED}
         for key, value in _UNMEASURED.items():
@@ -241,9 +243,9 @@ class _Classic(Abilities):
 
 
 class _Connect(Abilities):
-    """The server may be anywhere, so that nothing here is local, whatever its master is.
+    """Session of a Spark Connect server. The server may be anywhere, so nothing is local, whatever its master.
 
-    What a plan holds is sent again with each question about it, in messages of 128 MB at most. Rows of a frame are sent once for a session.
+    Each question about a plan sends its content again, in messages of at most 128 MB. Rows of a frame are sent once per session.
     """
 
     has_plans = False
@@ -259,7 +261,7 @@ class _Connect(Abilities):
     def application(self) -> str:
         found = self._applications.get(self._spark)
         if found is None:
-            # Ids of local masters on two machines may meet.
+            # Ids of local masters on two machines may be equal.
             found = f"{self._spark.conf.get('spark.app.id', '')} {self._spark.conf.get('spark.app.startTime', '')}"
             self._applications[self._spark] = found
         return found
@@ -270,17 +272,17 @@ class _Connect(Abilities):
 
     @property
     def parallelism(self) -> int:
-        """Spark cuts a range into as many parts: only a job tells."""
+        """Number of partitions of a range; only a job tells."""
         if self.application not in self._parallelism:
             found = self._spark.range(_ENOUGH).selectExpr("spark_partition_id() as part").selectExpr("max(part) + 1").toArrow()
             self._parallelism[self.application] = max(2, int(found.column(0)[0].as_py()))
         return self._parallelism[self.application]
 
     def use_interpreter(self, path: str) -> None:
-        """Nothing: the server's workers are its own."""
+        """Nothing to do: the server has its own workers."""
 
     def ship(self, archive: str, digest: str) -> None:
-        # Of the session: its workers are of no other one, and it has none yet, unless rows went through Python in it before.
+        # Per session: its workers belong to it alone, and none exist yet unless rows went through Python before.
         self._spark.addArtifacts(archive, pyfile=True)
 
     def column_frame(self, rows: pa.Table) -> DataFrame:
@@ -290,16 +292,16 @@ class _Connect(Abilities):
         return frame  # the server tells columns of two statements apart
 
     def handed_over(self, frame: DataFrame, given: DataFrame | None = None) -> pa.Table:
-        return frame.toArrow()  # its jobs are begun by the server, whose settings are for all that a session does
+        return frame.toArrow()  # the server starts the jobs, and its settings apply to the whole session
 
 
 def abilities_of(spark: SparkSession) -> Abilities:
-    """Of a session that `check_session` let pass."""
+    """Abilities of a session that passed `check_session`."""
     return (_Connect if _is_connect(spark) else _Classic)(spark)
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raise `UnsupportedSessionError` for a session that PySpark's functions do not work with in this process: they are for one kind."""
+    """Raise `UnsupportedSessionError` for a session kind that PySpark's functions do not support in this process: they serve one kind."""
     if _is_connect(spark) == is_remote():
         check_runs(spark)
         return
@@ -315,8 +317,8 @@ def check_session(spark: SparkSession) -> None:
 
 
 def check_runs(spark: SparkSession) -> None:
-    """Raise `UnsupportedSessionError` for a session that was stopped in this process, which PySpark only says in errors of the JVM."""
-    # Nothing is asked of the JVM or the server: statements ask this each time.
+    """Raise `UnsupportedSessionError` for a stopped session, which PySpark only reports as a JVM error."""
+    # Sends no request to JVM or server: every statement calls this.
     if spark.is_stopped if _is_connect(spark) else internals.is_stopped(spark):  # type: ignore[attr-defined]
         raise UnsupportedSessionError(
             "the Spark session was stopped: get a new one (SparkSession.builder.getOrCreate()), and open the warehouse or the table with it"

@@ -1,6 +1,6 @@
-"""Rows get the table's generated columns before their write begins, computed by Spark, or show that theirs are right.
+"""Completes rows with the table's generated columns before a write: Spark computes them, or checks given ones.
 
-The write itself only looks whether the table still has the columns that its rows were completed with (`write.context`).
+The write itself only checks that the table still has the columns for which its rows were completed (`write.context`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from lakehouse_engine.write.request import WriteRequest
 
 
 def completed(state: TableState, request: WriteRequest, spark: SparkSession | None) -> WriteRequest:
-    """The request with rows that have the table's generated columns, computed where they were not given.
+    """The request with generated columns in its rows, computed if not given.
 
-    Raises `ConstraintError`, naming the column, where nothing is there to compute them, or where the stored value could not be known to be
-    right; rows with another value raise it when they are read. What is wrong with rows because the table changed since they were made
-    raises `ChangedSinceReadError`, where the request says what was read.
+    Raises `ConstraintError` with the column if nothing can compute it, or its stored value cannot be checked; rows with a wrong value raise
+    it when they are read. If rows are wrong because the table has changed, raises `ChangedSinceReadError`, provided the request says what
+    was read.
     """
     columns = generated_columns(state, request)
     if not columns or request.data is None:
@@ -84,7 +84,7 @@ def _with_empty(rows: pa.Table, columns: Sequence[Generated], schema: pa.Schema)
 
 
 def _keeps_rows_whole(state: TableState, request: WriteRequest) -> bool:
-    """Whether each row that is stored is one of the request's, or was stored before."""
+    """True if each stored row comes from the request, or was stored before."""
     merger = merger_of(state.config, request.options.payload_class, as_given=request.as_given)
     if merger.whole_rows or request.replaced_rows is not None:
         return True
@@ -94,7 +94,7 @@ def _keeps_rows_whole(state: TableState, request: WriteRequest) -> bool:
 
 
 def _check_inputs(columns: Sequence[Generated], given: pa.Schema, schema: pa.Schema, *, may_miss: bool) -> None:
-    """Whether all of what is computed of is there: in an upsert a column that is left out is one that stored rows keep."""
+    """True if all columns that it is computed from are present: an upsert without one of them keeps the stored value."""
     offered, known = {name.lower() for name in given.names}, {name.lower() for name in schema.names}
     for one in columns:
         missing = next((name for name in one.inputs if name.lower() not in offered), None)
@@ -107,8 +107,8 @@ def _check_inputs(columns: Sequence[Generated], given: pa.Schema, schema: pa.Sch
 
 
 def _updated(columns: Sequence[Generated], updates: Sequence[str], keys: Sequence[str], ordering: Sequence[str]) -> tuple[str, ...]:
-    """The columns to update, with those that are computed of them, and without those that are not. `keys` are the same in both rows; what
-    a generated `ordering` column is computed of is always updated.
+    """Columns to update, plus generated ones computed from them, minus other generated ones. `keys` are equal in both rows; sources of a
+    generated `ordering` column are always updated.
     """
     same, orders = {name.lower() for name in keys}, {name.lower() for name in ordering}
     moved = [name for one in columns if one.column.lower() in orders for name in one.inputs if name.lower() not in same]

@@ -1,6 +1,7 @@
-"""Stored functions in a Spark session: those that a statement calls are temporary functions of the session by then.
+"""Makes the stored functions that a statement calls temporary functions of its session.
 
-The temporary function of `schema.name` is called just that, in one part: so Spark says in results and messages what the user wrote.
+The temporary function of `schema.name` has that whole text as its one-part name, so that Spark's results and messages show what the user
+wrote.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _SAID = {None: "", True: " DETERMINISTIC", False: " NOT DETERMINISTIC"}
 
 
 class SessionFunctions:
-    """`knows` says whether a name is a table or view; `check` refuses SQL on files where that is not allowed.
+    """`knows` says whether a name is a table or view; `check` refuses SQL on files if that is not allowed.
 
-    `prefix` tells functions of an attached catalog from those of the warehouse, which share the session.
+    `prefix` separates functions of an attached catalog from the warehouse's, which share the session.
     """
 
     def __init__(
@@ -40,14 +41,14 @@ class SessionFunctions:
         self._path: list[RelationName] = []
 
     def resolved(self, text: str) -> str:
-        """`text` with calls of stored functions put as calls of temporary ones, which are made. Raises as `make`."""
+        """`text` with stored functions replaced by temporary ones, which are made. Raises as `make`."""
         return rewritten(text, self._write)
 
     def make(self, name: RelationName, function: StoredFunction) -> None:
-        """Make the temporary function, or look whether it can be made.
+        """Make the temporary function, or check that it can be made.
 
-        Raises `SqlError` for functions that call each other in a circle and for Python that does not run, `UnsupportedSqlError` for a
-        body that reads the warehouse, and Spark's errors for a body that it cannot analyse.
+        Raises `SqlError` for functions that call each other in a cycle and for Python that does not run, `UnsupportedSqlError` for a body
+        that reads the warehouse, and Spark's errors for a body that it cannot analyse.
         """
         if name in self._path:
             circle = " -> ".join(map(str, (*self._path[self._path.index(name) :], name)))
@@ -70,7 +71,7 @@ class SessionFunctions:
         return lambda arguments: _call(name, function, arguments, self._called(name))
 
     def _called(self, name: RelationName) -> str:
-        """The temporary function's name."""
+        """Name of the temporary function."""
         return f"{self._prefix}{name.schema}.{name.name}".lower()
 
     def _make(self, name: RelationName, function: StoredFunction) -> None:
@@ -86,7 +87,7 @@ class SessionFunctions:
             return
         parameters = ", ".join(str(one) for one in function.parameters)
         body = self.resolved(function.body)
-        # Spark does not let one in SQL replace one that is not.
+        # Spark does not let an SQL function replace one of another kind.
         self._spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {quote_name(self._called(name))}")
         self._spark.sql(
             f"CREATE OR REPLACE TEMPORARY FUNCTION {quote_name(self._called(name))}({parameters}) RETURNS {function.returns}"
@@ -105,7 +106,7 @@ class SessionFunctions:
 
 
 def _call(name: RelationName, function: StoredFunction, given: tuple[str, ...], called: str) -> str:
-    """A call in SQL. Arguments that are left out at the end get their defaults. Raises `SqlError` where there are too many or too few."""
+    """A call in SQL, with defaults for trailing arguments. Raises `SqlError` for too many or too few."""
     left = function.parameters[len(given) :]
     is_by_name = any("=>" in one for one in given)
     if not is_by_name and (len(given) > len(function.parameters) or any(one.default is None for one in left)):
@@ -122,7 +123,7 @@ def _call(name: RelationName, function: StoredFunction, given: tuple[str, ...], 
 
 
 def _python(spark: SparkSession, name: RelationName, function: StoredFunction) -> Any:
-    """The function as Spark takes it. Its module has a name that cannot be imported, so that workers get it by value."""
+    """The function for Spark. Its module has a name that cannot be imported, so workers get it by value."""
     module = types.ModuleType(f"<function {name}>")
     try:
         exec(compile(function.body, module.__name__, "exec"), module.__dict__)
@@ -137,13 +138,13 @@ def _python(spark: SparkSession, name: RelationName, function: StoredFunction) -
     def call(*values: Any, **named: Any) -> Any:
         return entry(*values, **named)
 
-    # Without the user's type hints, from which Spark would guess at a kind of function.
+    # Without the user's type hints, from which Spark would infer a kind of function.
     made = sf.udf(call, function.returns)
     return made.asNondeterministic() if function.deterministic is False else made
 
 
 def _aggregate(spark: SparkSession, name: RelationName, function: StoredFunction, kind: Any) -> Any:
-    """An aggregate of a class: each group's values go through one instance of it."""
+    """An aggregate implemented by a class: one instance gets a group's values."""
     missing = [method for method in ("accumulate", "finish") if not callable(getattr(kind, method, None))]
     if missing or not isinstance(kind, type):
         raise SqlError(f"the aggregate {name} needs a class with accumulate(...) and finish() as its entry point", relation=name)
@@ -157,7 +158,7 @@ def _aggregate(spark: SparkSession, name: RelationName, function: StoredFunction
             state.accumulate(*values)
         return state.finish()
 
-    # As text it would be read by the session of this thread, and one of Spark Connect is none's.
+    # The active session of this thread would read text; over Spark Connect there is none.
     returns = spark.sql(f"select cast(null as {function.returns})").schema.fields[0].dataType
-    # Its own hints say that it is an aggregate.
+    # Spark infers from these type hints that it is an aggregate.
     return arrow.arrow_udf(over_group, returns)

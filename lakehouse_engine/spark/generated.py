@@ -1,4 +1,4 @@
-"""Generated columns of a DataFrame: computed where they are absent, compared where they were given."""
+"""Generated columns of a DataFrame: computed if absent, compared if given."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from lakehouse_engine.sql.grammar.lexer import quote_name
 
 _UTC = frozenset({"UTC", "UCT", "GMT", "GREENWICH", "UNIVERSAL", "ZULU", "Z", "GMT0", "GMT+0", "GMT-0", "UTC+0", "+00:00", "+00"})
 _SHOWN = 300
-"""Characters of a row in an error."""
+"""Maximum characters of a row in an error."""
 
 
 def with_generated(
     frame: DataFrame, columns: Sequence[Generated], schema: pa.Schema, config: TableConfig, *, unless: Column | None = None
 ) -> DataFrame:
-    """The rows with generated columns of a table, whose columns are `schema`.
+    """The rows with the generated columns of a table with columns `schema`.
 
-    They are computed of what will be stored: of values cast to the table's types, and of null for columns that the rows do not have.
-    Running them raises `ConstraintError` for a row that gives another value than that, unless it says that it is a deletion.
-    `unless`, a condition: where it is true, given values are not looked at, and the computed ones take their place. Raises
-    `ConstraintError` where the session computes in another time zone, `SchemaIncompatibleError` for a column of another nested type.
+    They are computed from the values to be stored: cast to the table's types, null for missing columns. Running the result raises
+    `ConstraintError` for a row with another value, except for deletions. `unless` is a condition under which given values are not compared
+    but replaced. Raises `ConstraintError` if the session uses another time zone, `SchemaIncompatibleError` for a column of another nested
+    type.
     """
     for one in columns:
         _check_zone(frame, one)
@@ -55,7 +55,7 @@ def with_generated(
 
 
 def value_of(one: Generated, kind: pa.DataType) -> Column:
-    """The expression, as the column holds its value."""
+    """The expression, cast as the column stores it."""
     return expr(f"({one.expression})").cast(to_spark_type(kind))
 
 
@@ -64,7 +64,7 @@ def _stored_name(schema: pa.Schema, name: str) -> str:
 
 
 def _with_inputs(frame: DataFrame, inputs: Sequence[pa.Field], config: TableConfig) -> DataFrame:
-    """The frame with columns as they will be stored, where that is another value of theirs, and absent ones as nulls."""
+    """The frame with columns as they will be stored, if that changes values, and nulls for absent ones."""
     offered = canonical_schema(to_arrow_schema(frame.schema), allow_timestamp_ntz=True)
     given = {field.name.lower(): field for field in offered}
     changes = {}
@@ -89,14 +89,14 @@ def _with_inputs(frame: DataFrame, inputs: Sequence[pa.Field], config: TableConf
 
 
 def _fitted(text: Column, length: int | None) -> Column:
-    """As `record.constraints.fitted` cuts texts: what is too long by blanks alone."""
+    """Cut texts like `record.constraints.fitted`: those too long only by blanks."""
     if length is None:
         return text
     return when((char_length(text) > length) & (char_length(rtrim(text)) <= length), left(text, lit(length))).otherwise(text)
 
 
 def _refusal(frame: DataFrame, one: Generated, own: str, config: TableConfig) -> Column:
-    """An expression that raises `ConstraintError` with the row."""
+    """Expression that raises `ConstraintError` with the row."""
     names = {name.lower(): name for name in frame.columns}
     wanted = (RECORD_KEY, *config.record_key_fields, *one.inputs, own)
     shown = list(dict.fromkeys(names[name.lower()] for name in wanted if name.lower() in names))
@@ -104,7 +104,7 @@ def _refusal(frame: DataFrame, one: Generated, own: str, config: TableConfig) ->
     row = left(to_json(struct(*(col(quote_name(name)) for name in shown)), {"ignoreNullFields": "false"}), lit(_SHOWN))
     before = f"{ConstraintError.__name__}: the column {one.column!r} is GENERATED ALWAYS AS ({text}), and a row gives it another value: "
     after = f"; leave the column out, and it is computed. Nothing was written [column={one.column}]\n"
-    # In parts: an error of Spark's that prints this plan must not read as if it had been raised.
+    # Split, so that a Spark error that prints this plan does not look like this error.
     return raise_error(concat(lit(f"\n{errors.__name__}."), lit(before), row, lit(after)))
 
 
@@ -119,6 +119,6 @@ def _check_zone(frame: DataFrame, one: Generated) -> None:
 
 
 def session_zone(frame: DataFrame) -> str:
-    """The time zone in which a frame's session computes; UTC under any of its names."""
+    """Time zone of a frame's session; UTC for any of its names."""
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
     return "UTC" if zone.upper().removeprefix("ETC/") in _UTC else zone

@@ -1,4 +1,4 @@
-"""Batches that are Spark DataFrames: evaluated once, in Python workers, into staged Arrow files or straight into base files."""
+"""Batches that are Spark DataFrames: computed once, in Python workers, into staged Arrow files or directly into base files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from pyspark.sql import DataFrame
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import UnseenFileError
 from lakehouse_engine.spark.abilities import abilities_of, check_session
+from lakehouse_engine.spark.arranging import arranged
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import prepare_executors, use_this_interpreter
 from lakehouse_engine.spark.small import fetched
 from lakehouse_engine.spark.tasks.pickling import dumps
 from lakehouse_engine.spark.tasks.runner import outcome_of, result_of
-from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.batch.arrangement import Arrangement
 from lakehouse_engine.write.batch.given import arrow_input
 from lakehouse_engine.write.batch.input import ArrowInput, Input, RowKeying, keyed_schema
 from lakehouse_engine.write.request import WriteRequest
@@ -33,14 +34,14 @@ Made = TypeVar("Made")
 
 _OUTCOME = "outcome binary"
 _HELD_BYTES = 64 * 1024 * 1024
-"""Of rows of a query, in a Python worker that makes larger tables of them."""
+"""Rows per table that a Python worker builds from smaller batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFrameInput:
     """Rows of a DataFrame. Implements `write.batch.input.Input`; each use runs the query once.
 
-    What gives little comes to this process (`small.fetched`); `driver_bytes` says what is little.
+    Small results come to this process (`small.fetched`); `driver_bytes` is the limit.
     """
 
     frame: DataFrame
@@ -54,41 +55,38 @@ class DataFrameInput:
     def is_query(self) -> bool:
         return True
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
+    def stage(
+        self, keying: RowKeying, storage: Storage, folder: Callable[[], str], arrangement: Arrangement | None = None
+    ) -> RowSource:
         rows = fetched(self.frame, self.driver_bytes)
         if isinstance(rows, pa.Table):
-            return ArrowInput(rows).stage(keying, storage, folder, gathered)
+            return ArrowInput(rows).stage(keying, storage, folder, arrangement)
         below = folder()
 
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, StagedFile] | None:
             return _stage_partition(keying, storage, below, number, batches)
 
-        staged = [file for file in each_partition(_gathered(rows, gathered), partition) if file is not None]
+        rows = rows if arrangement is None else arranged(rows, arrangement, keying)
+        staged = [file for file in each_partition(rows, partition) if file is not None]
         files = tuple(file for _, file in sorted(staged, key=lambda pair: pair[0]))
         _check_seen(storage, below, files)
         return StagedSource(storage, files, keyed_schema(keying.schema))
 
-    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
+    def write_files(
+        self, keying: RowKeying, context: FileContext, runner: TaskRunner, arrangement: Arrangement
+    ) -> list[WriteStatus]:
         rows = fetched(self.frame, self.driver_bytes)
         if isinstance(rows, pa.Table):
-            return ArrowInput(rows).write_files(keying, context, runner)
+            return ArrowInput(rows).write_files(keying, context, runner, arrangement)
 
         def partition(number: int, batches: Iterator[pa.RecordBatch]) -> list[WriteStatus]:
             return write_tables(context, number, _keyed(keying, number, batches))
 
-        return [status for statuses in each_partition(_gathered(rows, context.partition_columns), partition) for status in statuses]
-
-
-def _gathered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows of one partition in one task, one partition after the other, so that each gets few files and few are open at once."""
-    if not columns:
-        return frame
-    names = [quote_name(name) for name in columns]
-    return frame.repartition(*names).sortWithinPartitions(*names)
+        return [status for statuses in each_partition(arranged(rows, arrangement, keying), partition) for status in statuses]
 
 
 def _check_seen(storage: Storage, folder: str, files: Sequence[StagedFile]) -> None:
-    """Raise `UnseenFileError` for rows that an executor staged where this process does not see them."""
+    """Raise `UnseenFileError` for rows that an executor staged but this process does not see."""
     seen = {entry.path for entry in storage.list(folder)} if files else set()
     unseen = next((file.path for file in files if file.path not in seen), None)
     if unseen is not None:
@@ -103,7 +101,7 @@ def _check_seen(storage: Storage, folder: str, files: Sequence[StagedFile]) -> N
 def _stage_partition(
     keying: RowKeying, storage: Storage, folder: str, number: int, batches: Iterator[pa.RecordBatch]
 ) -> tuple[int, StagedFile] | None:
-    """Write one partition's keyed rows to a file of its own; a retried attempt has another name and only one is reported."""
+    """Write one partition's keyed rows to their own file. A retried attempt has another name, and only one is reported."""
     path, rows = f"{folder}/{number:05d}-{uuid.uuid4()}.arrow", 0
     schema = keyed_schema(keying.schema)
     sink = writer = None
@@ -128,9 +126,7 @@ def _keyed(keying: RowKeying, number: int, batches: Iterator[pa.RecordBatch]) ->
 
 
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of many batches each, in one piece: per-batch costs of keys, meta columns and whatever is looked up later add up over the
-    few rows that Spark hands over at once.
-    """
+    """Combine batches into larger tables: costs per batch (keys, meta columns, lookups) add up over Spark's small ones."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -144,7 +140,7 @@ def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
-    """Run `function(partition number, batches)` on every partition; what it returned, or the error it raised, raised here."""
+    """Run `function(partition number, batches)` on every partition; returns its result or raises its error here."""
     payload = dumps(function)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -160,7 +156,7 @@ def each_partition(frame: DataFrame, function: Callable[[int, Iterator[pa.Record
 def as_input(data: Any, driver_bytes: int = 0) -> Input:
     """A Spark DataFrame, Arrow table, record batch (reader) or pandas frame as a write's input. Raises as `arrow_input`.
 
-    `driver_bytes`: of `lakehouse.stage.driver.max.bytes`.
+    `driver_bytes` is `lakehouse.stage.driver.max.bytes`.
     """
     if isinstance(data, DataFrame):
         check_session(data.sparkSession)
@@ -170,7 +166,7 @@ def as_input(data: Any, driver_bytes: int = 0) -> Input:
 
 
 def prepare_inputs(request: WriteRequest, storage: Storage, options: Mapping[str, Any]) -> None:
-    """Before a write that executors compute rows for. Raises as `prepare_executors`."""
+    """Prepare a write whose rows executors compute. Raises as `prepare_executors`."""
     for data in (request.data, request.delete_keys, request.replaced_rows):
         if isinstance(data, DataFrameInput):
             prepare_executors(data.frame.sparkSession, storage, options)

@@ -1,8 +1,8 @@
-"""Rows for sessions whose executors are threads of this machine, as Parquet files: Spark reads of them the columns that a query needs.
-Arrow data travels in the tasks of every query, all columns of it (docs/adr/0037).
+"""Rows as local Parquet files, for sessions whose executors are threads of this machine: Spark reads only needed columns, while Arrow data
+would travel with all columns in the tasks of every query (docs/adr/0037).
 
-The files are in a folder of the application's, which Spark removes when it ends. None is removed before: a query that was made of a frame
-needs its file for as long as somebody holds the query, and nobody tells. So an application gets so many bytes of them, and no more.
+The files are in a folder of the application, which Spark removes at its end. None is removed before, because a query needs its file for as
+long as somebody holds it. So an application gets a limited number of bytes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from lakehouse_engine.storage.local import LocalStorage
 
 logger = logging.getLogger(__name__)
 _LEAST, _MOST = 1 << 20, 1 << 30
-"""Bytes of rows that are worth a file, and of all files of an application."""
+"""Minimum bytes of rows for a file, and limit of all files of an application."""
 _LINK = 1 << 13
-"""Bytes that a link counts for, with its directory."""
+"""Bytes that a link with its directory counts for."""
 _ROW_GROUP = 1 << 16
-"""Rows of a group, which is the least that a task reads."""
+"""Rows per row group, the least that a task reads."""
 _ENCRYPTED = "spark.io.encryption.enabled"
 
 _frames: WeakKeyDictionary[DataFrame, Path] = WeakKeyDictionary()
@@ -42,13 +42,13 @@ _lock = Lock()
 
 
 def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
-    """The rows as a frame over a file; None where they are few, have nested columns, or there is no room for them.
+    """The rows as a frame over a file; None if they are few, have nested columns, or there is no room.
 
-    For sessions with a SparkContext and executors in this process's machine.
+    For sessions with a SparkContext and executors on this machine.
     """
     if rows.nbytes < _LEAST or any(pat.is_nested(field.type) for field in rows.schema):
         return None
-    # Names may be equal, or differ in case only: columns are found by their place.
+    # Names may be equal, or differ only in case: columns are addressed by position.
     numbered = rows.rename_columns([f"c{number}" for number in range(rows.num_columns)])
 
     def write(path: Path) -> None:
@@ -64,17 +64,16 @@ def file_frame(spark: SparkSession, rows: pa.Table) -> DataFrame | None:
 
 
 def is_there(frame: DataFrame | None) -> bool:
-    """Whether what a frame reads is there, as far as it is a file of `file_frame`: who cleans folders for temporary files takes those of
-    sessions that live for weeks.
+    """True if the frame's file from `file_frame` still exists: cleaners of temporary folders remove files of sessions that live for weeks.
     """
     path = None if frame is None else _frames.get(frame)
     return path is None or path.exists()
 
 
 def files_of(spark: SparkSession, contents: Sequence[bytes]) -> list[Path] | None:
-    """Files of these contents, which are Parquet, alone in a folder, with names that no others have. None where there is no room for them.
+    """Parquet files with these contents, alone in a folder, with unique names. None if there is no room.
 
-    For sessions as `file_frame`.
+    For sessions as in `file_frame`.
     """
 
     def names(folder: Path) -> list[Path]:
@@ -90,7 +89,7 @@ def files_of(spark: SparkSession, contents: Sequence[bytes]) -> list[Path] | Non
 
 
 def links_of(spark: SparkSession, places: Sequence[tuple[Path, str]]) -> Path | None:
-    """A folder with links to files, each in the directory that is given with it. None where there is no room for them."""
+    """A folder with links to files, each in its given directory. None if there is no room."""
 
     def write(folder: Path) -> None:
         for path, directory in places:
@@ -101,17 +100,17 @@ def links_of(spark: SparkSession, places: Sequence[tuple[Path, str]]) -> Path | 
 
 
 def has_room(spark: SparkSession, size: int) -> bool:
-    """Whether the application may write so many bytes more."""
+    """True if the application may write that many more bytes."""
     return _written[_application(spark)] + size <= _MOST
 
 
 def spark_path(path: Path) -> str:
-    """A file or folder of the application's, as Spark is told of it."""
+    """Address of an application's file or folder for Spark."""
     return as_path(LocalStorage(str(path.parent)).uri(path.name))
 
 
 def _written_to(spark: SparkSession, name: str, size: int, write: Callable[[Path], None]) -> Path | None:
-    """Where `write` wrote so many bytes, in the application's folder; None where it may not, or cannot."""
+    """Place in the application's folder where `write` wrote that many bytes; None if it may not or cannot."""
     application = _application(spark)
     if not _takes(application, size):
         return None
@@ -130,12 +129,14 @@ def _written_to(spark: SparkSession, name: str, size: int, write: Callable[[Path
 
 
 def _application(spark: SparkSession) -> str:
-    """Its id, asked once for a session. One whose own files are to be encrypted, which these are not, has no room for any."""
+    """Application id, asked once per session. If the session encrypts its own files, nothing may be written, because these are not
+    encrypted.
+    """
     application = _applications.get(spark)
     if application is None:
         application = _applications[spark] = str(spark.sparkContext.applicationId)
     if application not in _written:
-        # The whole configuration is copied, in dozens of calls: an application is asked once.
+        # Copying the whole configuration takes dozens of calls, so each application is asked once.
         with _lock:
             _written.setdefault(application, _MOST + 1 if _encrypts(spark) else 0)
     return application
@@ -146,7 +147,7 @@ def _encrypts(spark: SparkSession) -> bool:
 
 
 def _takes(application: str, size: int) -> bool:
-    """Whether an application may write so much more; if so that is counted."""
+    """Reserve that many bytes for an application, if it has room."""
     with _lock:
         written = _written[application] + size
         if written > _MOST:

@@ -1,4 +1,4 @@
-"""Questions to Spark's analysis whose answer may be an error."""
+"""Questions to Spark's analyser whose answer may be an error."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def resolved(make: Callable[[], DataFrame]) -> DataFrame | None:
-    """A query whose names are all there; None where one is not. Raises what Spark does for a query that is wrong otherwise."""
+    """The query, if all its names exist; None otherwise. Raises Spark's errors for queries that are wrong in other ways."""
     with _unlogged():
         try:
             rows = make()
-            _ = rows.schema  # on Spark Connect nothing is resolved before
+            _ = rows.schema  # Spark Connect resolves nothing before this
         except PySparkException as error:
             if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
                 raise
@@ -29,9 +29,9 @@ def resolved(make: Callable[[], DataFrame]) -> DataFrame | None:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """PySpark prints every error that it raises: here one is an answer, and no error."""
+    """Silence PySpark's printing of errors: here an error is an answer."""
     thread = threading.get_ident()
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]  # any other logger of that name would break PySpark's own logging
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]  # another logger of that name would break PySpark's logging
 
     def of_others(record: logging.LogRecord) -> bool:
         return record.thread != thread

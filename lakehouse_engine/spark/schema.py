@@ -1,4 +1,4 @@
-"""Spark types and Arrow types, in the forms that the engine uses."""
+"""Spark types and Arrow types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TO_ARROW: dict[type[spark.DataType], pa.DataType] = {
 
 
 def free_name(name: str, columns: Iterable[str]) -> str:
-    """The name, or a longer one that no column has, for Spark does not tell upper from lower case."""
+    """The name, or a longer one that no column has, ignoring case like Spark."""
     taken = {column.lower() for column in columns}
     while name in taken:
         name += "_"
@@ -31,7 +31,7 @@ def free_name(name: str, columns: Iterable[str]) -> str:
 
 
 def to_arrow_schema(schema: spark.StructType) -> pa.Schema:
-    """The Arrow schema of a DataFrame. Raises `UnsupportedTypeError` naming the column of a type that no table can hold."""
+    """Arrow schema of a DataFrame. Raises `UnsupportedTypeError` with the column of a type that no table can hold."""
     return pa.schema([_arrow_field(field, field.name) for field in schema.fields])
 
 
@@ -40,7 +40,7 @@ def _arrow_field(field: spark.StructField, path: str) -> pa.Field:
 
 
 def _item(name: str, kind: spark.DataType, path: str, nullable: bool) -> pa.Field:
-    """`array()` and `map()` are of nothing: Spark takes that for never null, which Arrow refuses."""
+    """Spark types `array()` and `map()` as never-null elements of no type, which Arrow refuses."""
     made = to_arrow_type(kind, f"{path}.{name}")
     return pa.field(name, made, nullable or pa.types.is_null(made))
 
@@ -54,7 +54,7 @@ def to_arrow_type(kind: spark.DataType, path: str) -> pa.DataType:
     if isinstance(kind, spark.MapType):
         value = _item("value", kind.valueType, path, kind.valueContainsNull)
         key = _item("key", kind.keyType, path, False)
-        # Arrow has no keys of nothing, as those of `map()` are.
+        # Arrow has no keys without a type, as in `map()`.
         return pa.map_(key.with_type(pa.string()).with_nullable(False) if pa.types.is_null(key.type) else key, value)
     if isinstance(kind, spark.StructType):
         return pa.struct([_arrow_field(field, f"{path}.{field.name}") for field in kind.fields])
@@ -65,26 +65,26 @@ def to_arrow_type(kind: spark.DataType, path: str) -> pa.DataType:
 
 
 def without_rows(session: SparkSession, schema: spark.StructType) -> DataFrame:
-    """A frame of no rows, of which Spark's optimizer knows that: a list of none is an RDD to it, which a job has to look at."""
+    """A frame without rows, known as such to Spark's optimizer; an empty list would be an RDD that a job has to read."""
     return session.createDataFrame([], schema).where(lit(False))
 
 
 def with_nullable_members(frame: DataFrame) -> DataFrame:
-    """The rows with members of structs, and values of no type, that may be null, whatever the query says of them.
+    """The rows with nullable struct members and untyped values, whatever the query declares.
 
-    PySpark's own `toArrow` fails where a struct is null whose members, being literals elsewhere, may not be (`array(named_struct('a', 1),
-    null)`), and on lists and maps of nothing (`array()`), as Arrow has no type without nulls.
+    PySpark's `toArrow` fails on a null struct with non-nullable members (`array(named_struct('a', 1), null)`), and on empty lists and maps
+    (`array()`), for which Arrow has no non-null type.
     """
     kinds = [(field.name, _loosened(field.dataType)) for field in frame.schema.fields]
     if [kind for _, kind in kinds] == [field.dataType for field in frame.schema.fields]:
         return frame
-    # By numbers: names may be there twice, or differ in case only.
+    # By position: names may be duplicates, or differ only in case.
     numbered = frame.toDF(*map(str, range(len(kinds))))
     return numbered.select(*(col(str(number)).cast(kind).alias(name) for number, (name, kind) in enumerate(kinds)))
 
 
 def with_types_of(frame: DataFrame, schema: pa.Schema) -> DataFrame:
-    """The rows with the types of a table's columns where the query gives none (`null`, `array()`, `map()`), at every depth."""
+    """The rows with the table's types where the query has none (`null`, `array()`, `map()`), at every depth."""
     untyped = [field for field in frame.schema.fields if _is_untyped(field.dataType)]
     typed = typed_nulls(to_arrow_schema(spark.StructType(untyped)), schema) if untyped else pa.schema([])
     casts = {field.name: to_spark_type(field.type).simpleString() for field in typed if not has_untyped(field.type)}

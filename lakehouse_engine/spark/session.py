@@ -19,18 +19,18 @@ from lakehouse_engine.storage.base import Storage
 
 
 def use_this_interpreter(spark: SparkSession) -> None:
-    """Let a local session's Python workers be the running interpreter, unless `PYSPARK_PYTHON` says otherwise.
+    """Make a local session's Python workers use the running interpreter, unless `PYSPARK_PYTHON` is set.
 
-    Spark would take the first `python3` of the PATH, which need not have the engine installed.
+    Spark would take the first `python3` on the PATH, which may lack the engine.
     """
     if "PYSPARK_PYTHON" not in os.environ:
         abilities_of(spark).use_interpreter(sys.executable)
 
 
 def prepare_executors(spark: SparkSession, storage: Storage, options: Mapping[str, Any]) -> None:
-    """Before anything is written with the executors of a session: see to it that they run the engine, on the same files.
+    """Check, before anything is written with a session's executors, that they run the engine on the same files.
 
-    Asked once for a session and table, and not on a local master. Raises as `handshake.ensure_executors`.
+    Asked once per session and table, and not on a local master. Raises as `handshake.ensure_executors`.
     """
     check_runs(spark)
     use_this_interpreter(spark)
@@ -41,7 +41,7 @@ def prepare_executors(spark: SparkSession, storage: Storage, options: Mapping[st
 
 
 def runner_for(spark: SparkSession, storage: Storage, options: Mapping[str, Any]) -> TaskRunner:
-    """Threads of this process when the session's executors are this machine, else Spark's executors.
+    """Threads of this process if the session's executors are on this machine, else Spark's executors.
 
     File tasks are Arrow code, which runs in threads at full speed and needs no copy of the batch in other processes (measured in
     docs/adr/0006). Raises as `prepare_executors`.

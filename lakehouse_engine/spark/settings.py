@@ -1,4 +1,4 @@
-"""Settings of a session that count for one step of planning, and those of its readers that do not count at all."""
+"""Session settings that apply to one step of planning, and reader options that a session must not override."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ AS_STORED = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
-"""Options of readers, for what a session may not say of files with rows of a table: that those of one that cannot be read are left out
-(what is read may be written anew), and that days before 1582 are others, of which logs would know nothing. What a file itself says of such
-days counts.
+"""Reader options that a session must not override for table files: skipping unreadable files (what is read may be rewritten), and rebasing
+of days before 1582, of which logs know nothing. A file's own metadata about such days counts.
 """
 
 PARQUET = "org.apache.spark.sql.parquet"
-"""The format of readers, by a name that is always Spark's own scan, which knows numbers of rows: what the short one stands for the session
-says (`spark.sql.sources.useV1SourceList`).
+"""Reader format by a name that always means Spark's own scan, with row numbers; the session decides what the short name means
+(`spark.sql.sources.useV1SourceList`).
 """
 
 _ONE_AT_A_TIME = Lock()
 
 
 def casts_refuse(spark: SparkSession) -> bool:
-    """Whether a cast of the session refuses values that its type cannot hold, and does not make others of them."""
+    """True if the session's casts fail for values that the type cannot hold, instead of changing them."""
     return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
 
 
 @contextmanager
 def with_settings(spark: SparkSession, given: Mapping[str, str]) -> Iterator[None]:
-    """The session with these settings, which are put back then. Nobody else of this process changes some that way meanwhile."""
+    """The session with these settings, restored afterwards. No other thread of this process changes settings this way meanwhile."""
     with _ONE_AT_A_TIME:
         before = {key: str(spark.conf.get(key)) for key in given}
         for key, value in given.items():

@@ -1,16 +1,16 @@
-"""Queries that give little: their rows come to the driver as Arrow data, in the one job that runs the query.
+"""Small query results, fetched to the driver as Arrow data in the one job that runs the query.
 
-Staging by `mapInArrow` starts Python workers, which is most of what a query of ten rows costs, and nearly all of it the first time. But a
-query runs once, and what was fetched cannot be given back, so that it has to be known before that it is small:
+Staging with `mapInArrow` starts Python workers, which is most of the cost of a ten-row query, and nearly all of it the first time. A query
+runs once, so it must be known beforehand that its result is small:
 
- 1. by its plan: few rows at most, or little in memory, by operators that make neither more rows nor wider ones of it. Spark's estimates
-    are not asked: it takes an exploded column for one row, and a text for 20 bytes.
- 2. by what came of it: where little is read but a join, a generator or an expression may make much of it, or it is compressed, its rows
-    go through a shuffle, whose size is known when it is done. Whoever reads the shuffle then, driver or Python workers, does not run the
-    query again. The driver takes eight times as much of it as of what is only known by its plan: rows that are in a shuffle already are
-    dearer to stage, since they have to be sorted first, and their size is no estimate.
+ 1. by its plan: few rows at most, or little in memory, through operators that make neither more nor wider rows. Spark's estimates
+    are not used: they count an exploded column as one row, and a text as 20 bytes.
+ 2. by a shuffle: if little is read but a join, generator or expression may multiply it, or it is compressed, its rows go through a
+    shuffle, whose size is known when it is done. Reading the shuffle, by the driver or by Python workers, does not run the query
+    again. The driver accepts eight times as much from a shuffle: staging its rows costs more, because they must be sorted first,
+    and their size is no estimate.
 
-Over Spark Connect there is neither plan nor shuffle to look at: rows are staged, by workers that the server keeps for its sessions.
+Over Spark Connect there is neither plan nor shuffle to inspect: rows are staged by workers that the server keeps for its sessions.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from lakehouse_engine.spark.schema import free_name, to_arrow_schema, to_spark_s
 logger = logging.getLogger(__name__)
 
 MOST_ROWS = 10_000
-"""As many rows as Spark hands to a Python worker at once."""
+"""As many rows as Spark gives a Python worker at once."""
 _MOST_WIDE_ROWS = 100
-"""As many rows with texts or other values of any size as are fetched unmeasured."""
+"""Maximum number of rows with values of variable size that are fetched without measuring."""
 
 _PASSING = frozenset({
     *("Aggregate", "ArrowEvalPython", "BatchEvalPython", "Deduplicate", "Distinct", "Except", "Filter", "GlobalLimit", "Intersect"),
     *("LocalLimit", "Offset", "Project", "RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort"),
     *("SubqueryAlias", "Tail", "Union", "View", "Window", "WindowGroupLimit"),
 })  # fmt: skip
-"""Operators that give at most the rows that they are given (`org.apache.spark.sql.catalyst.plans.logical`)."""
+"""Operators that give at most as many rows as they get (`org.apache.spark.sql.catalyst.plans.logical`)."""
 
 MEASURED = 8
-"""How many times as much a shuffle may hold as a query may read, for its rows to be fetched."""
+"""Factor between the size limits of a fetched shuffle and of a fetched query's input."""
 
 _MAKING = frozenset({"Expand", "Generate", "Join", "Sample"})
 """Operators that may give more rows than they are given."""
@@ -60,8 +60,8 @@ _NOTHING = -1
 
 
 def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None) -> pa.Table | DataFrame:
-    """The rows of a query that gives few, else a frame of the same rows, to be run once. `most_bytes`: what counts as little to be read,
-    `most_measured` what does of rows in a shuffle (None: eight times as much).
+    """Rows of a small query, else a frame of the same rows that must run once. `most_bytes` limits the input, `most_measured` rows in a
+    shuffle (None: eight times as much).
 
     Raises what the query raises.
     """
@@ -77,7 +77,7 @@ def fetched(frame: DataFrame, most_bytes: int, most_measured: int | None = None)
 
 
 def is_known_empty(frame: DataFrame) -> bool:
-    """True where the plan of a query says that it has no rows, as that of one over files that were all ruled out: nothing is run."""
+    """True if the query's plan shows that it has no rows, for example because all files were excluded. Runs nothing."""
     if not abilities_of(frame.sparkSession).has_plans:
         return False
     try:
@@ -89,8 +89,8 @@ def is_known_empty(frame: DataFrame) -> bool:
 
 @contextmanager
 def computed_once(frame: DataFrame, most_bytes: int) -> Iterator[DataFrame]:
-    """A frame of a query's rows that computes them once, so that each reading of it has the same: of few (as `fetched`) in this process,
-    before anything is asked of them, else by the first reading, in what Spark keeps meanwhile. Raises what the query raises.
+    """A frame that computes a query's rows once, so that every read has the same: few rows in this process at once (as `fetched`), others
+    by the first read, which Spark caches. Raises what the query raises.
     """
     rows = fetched(frame, most_bytes) if _is_handed_on(frame) else frame
     if isinstance(rows, pa.Table):
@@ -106,8 +106,8 @@ def computed_once(frame: DataFrame, most_bytes: int) -> Iterator[DataFrame]:
 
 @contextmanager
 def _analyzed_once(frame: DataFrame) -> Iterator[DataFrame]:
-    """A Spark Connect server analyzes a frame each time that it meets it, so that `rand()` is another one, of which nothing is kept. Of a
-    view it has the plan.
+    """View over a frame: a Spark Connect server analyses a frame each time, so that `rand()` differs and no cache applies; a view keeps its
+    plan.
     """
     session = frame.sparkSession
     if abilities_of(session).has_plans:
@@ -122,16 +122,16 @@ def _analyzed_once(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def _is_handed_on(frame: DataFrame) -> bool:
-    """Whether columns that come back as Arrow data are of the types that they were of: one with a collation is not."""
+    """True if columns keep their type through Arrow; one with a collation does not."""
     try:
         made = to_spark_schema(to_arrow_schema(frame.schema))
     except UnsupportedTypeError:
-        return False  # whoever writes them says so
+        return False  # the writer reports it
     return [one.dataType.simpleString() for one in made] == [one.dataType.simpleString() for one in frame.schema]
 
 
 def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
-    """At most how many bytes the query reads, and whether it may make more rows of them; `_NOTHING` of one that has no rows by its plan."""
+    """Upper bound of bytes that the query reads, and whether it may multiply rows; `_NOTHING` if its plan shows no rows."""
     if most_bytes <= 0:
         return _CANNOT_TELL, False
     try:
@@ -145,7 +145,7 @@ def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
         read, makes = _read_by(frame, plan, most_bytes)
         return 0, makes or read > most_bytes
     except internals.MISSING as error:
-        # Another Spark may name the parts of a plan otherwise; of a query that cannot be planned it is said where it runs.
+        # Another Spark may name plan parts differently. Errors of a query that cannot be planned appear when it runs.
         logger.info("how much a query gives cannot be told, so that its rows are staged: %s", error)
         return _CANNOT_TELL, False
 
@@ -172,7 +172,7 @@ def _read_by(frame: DataFrame, plan: Any, most: int) -> tuple[int, bool]:
 
 
 def _is_wide(frame: DataFrame, columns: Any, known: Any = None) -> bool:
-    """Whether a column that is none of `known` has values of any size: what an expression made may be wider than what it was made of."""
+    """True if a column outside `known` has values of variable size: an expression's result may be wider than its inputs."""
     found = (columns.apply(number) for number in range(columns.size()))
     asked = (column.dataType() for column in found if known is None or not known.contains(column))
     return any(not internals.has_fixed_width(frame.sparkSession, kind) for kind in asked)
@@ -180,18 +180,18 @@ def _is_wide(frame: DataFrame, columns: Any, known: Any = None) -> bool:
 
 def _leaf(frame: DataFrame, name: str, leaf: Any) -> tuple[int, bool]:
     if name == "LogicalRelation":
-        # What is there, not what a catalog remembers of it. Four megabytes of Parquet may hold gigabytes of equal values.
+        # The real size, not a catalog's statistics. Four megabytes of Parquet may hold gigabytes of equal values.
         return int(leaf.relation().sizeInBytes()), True
     if name == "InMemoryRelation" and leaf.cacheBuilder().isCachedColumnBuffersLoaded():
         return int(leaf.stats().sizeInBytes()), False
     if name == "LogicalRDD":
-        # Python makes the rows, of a list that was given or of anything else that a caller's function makes of it.
+        # Python makes the rows, from a given list or anything that the caller's function does with it.
         return _given(frame, leaf.rdd()), True
     return (int(leaf.stats().sizeInBytes()), False) if name in _IN_MEMORY else (_CANNOT_TELL, False)
 
 
 def _given(frame: DataFrame, rdd: Any) -> int:
-    """The size of what lies in the driver of an RDD made of a collection."""
+    """Size of an RDD made from a collection in the driver."""
     while rdd.getClass().getSimpleName() in ("MapPartitionsRDD", "PythonRDD"):
         rdd = rdd.dependencies().apply(0).rdd()
     if rdd.getClass().getSimpleName() != "ParallelCollectionRDD":
@@ -200,24 +200,24 @@ def _given(frame: DataFrame, rdd: Any) -> int:
 
 
 def _measured(frame: DataFrame, most_bytes: int) -> pa.Table | DataFrame:
-    """Run the query into a shuffle; its rows in their order if they are few, else a frame that reads the shuffle, in that order too."""
+    """Run the query into a shuffle; returns its rows in order if they are few, else a frame that reads the shuffle in order."""
     session, order = frame.sparkSession, free_name(_ORDER, frame.columns)
     numbered = frame.withColumn(order, monotonically_increasing_id()).hint("rebalance")
     is_adaptive = str(session.conf.get("spark.sql.adaptive.enabled")).lower() == "true"
     if not is_adaptive or internals.optimized_plan(numbered).getClass().getSimpleName() != "RebalancePartitions":
-        return frame  # a session may take no hints
+        return frame  # a session may ignore hints
     rows, plan = internals.run(numbered)
     size, count = _shuffled(plan)
     if count == 0:
         return to_arrow_schema(frame.schema).empty_table()
     if size <= most_bytes:
         return abilities_of(session).handed_over(numbered).sort_by(order).drop_columns([order])
-    # Its stages are done: what is left is to read them. Of equal keys the last row counts, so that the order is that of all rows.
+    # Its stages are done, only reading is left. Order matters: of equal keys the last row wins.
     return internals.of_rdd(numbered, rows).orderBy(order).drop(order)
 
 
 def _shuffled(plan: Any) -> tuple[int, int | None]:
-    """Bytes, and rows where that is known, that the last shuffle of a run adaptive plan holds; `_CANNOT_TELL` for a plan without one."""
+    """Bytes, and rows if known, in the last shuffle of an executed adaptive plan; `_CANNOT_TELL` without one."""
     while plan.getClass().getSimpleName() in ("AdaptiveSparkPlanExec", "ResultQueryStageExec"):
         plan = plan.executedPlan() if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec" else plan.plan()
     name = plan.getClass().getSimpleName()

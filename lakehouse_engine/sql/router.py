@@ -1,7 +1,7 @@
-"""Where a statement goes: to Spark as it stands, to Spark with its reads bound, or to the engine as a parsed statement.
+"""Routes a statement: to Spark unchanged, to Spark with its reads bound, or to the engine as a parsed statement.
 
-A statement is the engine's when its target is a relation of the warehouse, or when it makes one: CREATE SCHEMA, a persistent
-CREATE VIEW, and CREATE TABLE without a provider or with the engine's.
+The engine runs a statement whose target is a relation of the warehouse, or that makes one: CREATE SCHEMA, a persistent CREATE VIEW, and
+CREATE TABLE without a provider or with the engine's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.options.unavailable import CLUSTERING
 from lakehouse_engine.sql.binding.scan import scan
 from lakehouse_engine.sql.grammar.lexer import significant
 from lakehouse_engine.sql.grammar.parsers.clone import is_clone, parse_clone
@@ -38,6 +37,7 @@ from lakehouse_engine.sql.grammar.parsers.materialized import is_materialized, p
 from lakehouse_engine.sql.grammar.parsers.show import parse_describe, parse_refresh, parse_show, parse_use
 from lakehouse_engine.sql.grammar.parsers.upkeep import (
     parse_analyze,
+    parse_optimize,
     parse_repair,
     parse_restore,
     parse_show_indexes,
@@ -73,13 +73,13 @@ _AFTER_CTES: dict[str, Callable[[StatementReader, str], Statement]] = {
 
 
 _UPKEEP: dict[str, Callable[[StatementReader], Statement]] = {"VACUUM": parse_vacuum, "RESTORE": parse_restore}
-"""Verbs that Spark does not have: they are about tables of the engine."""
+"""Verbs that Spark lacks; they are about the engine's tables."""
 
 
 def route(text: str, knows: Knows) -> Statement:
     """Classify one statement. `knows` says whether a name (as written, without `spark_catalog`) is a table or view of the warehouse.
 
-    Nothing is bound or run. Raises `UnsupportedSqlError` for a statement on the engine's relations that it has no reading of.
+    Binds and runs nothing. Raises `UnsupportedSqlError` for an unsupported statement on the engine's relations.
     """
     _check_single(text)
     found = scan(text)
@@ -98,7 +98,7 @@ def route(text: str, knows: Knows) -> Statement:
 
 
 def _check_single(text: str) -> None:
-    """Refuse several statements in one text; a `;` at the end, a script (BEGIN ... END) and the value of a setting are none."""
+    """Refuse several statements in one text. A final `;`, a script (BEGIN ... END) and a setting's value do not count."""
     tokens = significant(text)
     if not tokens or tokens[0].keyword in ("BEGIN", "SET"):
         return
@@ -112,7 +112,7 @@ def _check_single(text: str) -> None:
 
 
 def _always_ours(reader: StatementReader) -> Statement | None:
-    """Statements that are the engine's whatever names they hold."""
+    """Statements that belong to the engine whatever names they hold."""
     verb, second = reader.keyword(), reader.keyword(1)
     if is_materialized(reader):
         return parse_materialized(reader)
@@ -127,7 +127,7 @@ def _always_ours(reader: StatementReader) -> Statement | None:
     if verb == "SHOW" and second in ("INDEX", "INDEXES"):
         return parse_show_indexes(reader)
     if verb == "OPTIMIZE":
-        raise UnsupportedSqlError(f"OPTIMIZE: {CLUSTERING}")
+        return parse_optimize(reader)
     if verb == "COMMENT" and second == "ON" and reader.keyword(2) in SCHEMA_WORDS and _is_local(reader, reader.keyword(2)):
         return parse_comment(reader)
     if verb == "USE" and second != "CATALOG":
@@ -140,7 +140,7 @@ def _always_ours(reader: StatementReader) -> Statement | None:
 
 
 def _creates(reader: StatementReader) -> str:
-    """The noun that CREATE makes; an empty string for a temporary one."""
+    """The noun that CREATE makes; empty for a temporary one."""
     words = [reader.keyword(ahead) for ahead in range(1, 6)]
     if words[:2] == ["OR", "REPLACE"]:
         words = words[2:]
@@ -161,7 +161,7 @@ def _create(reader: StatementReader) -> Statement | None:
 
 
 def _is_local(reader: StatementReader, noun: str) -> bool:
-    """Whether the name after the noun, of a relation or a schema, has no catalog of its own."""
+    """True if the name after the noun, of a relation or schema, has no catalog."""
     start = reader.at
     while reader.keyword() != noun:
         reader.at += 1
@@ -173,7 +173,7 @@ def _is_local(reader: StatementReader, noun: str) -> bool:
 
 
 def foreign_table(text: str) -> tuple[Parts, str] | None:
-    """Name and provider of the table that CREATE TABLE makes, where the provider is none of the engine's; None for other statements."""
+    """Name and provider of the table in CREATE TABLE, if the provider is not the engine's; None for other statements."""
     reader = StatementReader.over(text)
     if reader.keyword() != "CREATE" or _creates(reader) not in ("TABLE", "EXTERNAL"):
         return None
@@ -188,7 +188,7 @@ def foreign_table(text: str) -> tuple[Parts, str] | None:
 
 
 def _provider(reader: StatementReader) -> str:
-    """Upper-case provider of CREATE TABLE; STORED for Hive's formats, LIKE for CREATE TABLE ... LIKE; empty where none is given."""
+    """Provider of CREATE TABLE in upper case; STORED for Hive's formats, LIKE for CREATE TABLE ... LIKE; empty if none is given."""
     depth = 0
     for ahead in range(len(reader.tokens)):
         word = reader.keyword(ahead)
@@ -206,7 +206,7 @@ def _provider(reader: StatementReader) -> str:
 
 
 def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement | None:
-    """Statements whose target is known; None when no target is."""
+    """Statements whose target is known; None if no target is."""
     targets = [one for one in found.references if one.kind is ReferenceKind.TARGET and knows(plain(one.parts))]
     if not targets:
         return None
@@ -236,7 +236,7 @@ def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement 
 
 
 def _skip_ctes(reader: StatementReader) -> str:
-    """Step over `WITH name AS (...), ...`; its text, white space after it included."""
+    """Step over `WITH name AS (...), ...`; returns its text with the white space after it."""
     if not reader.accept("WITH"):
         return ""
     start = reader.tokens[reader.at - 1].start

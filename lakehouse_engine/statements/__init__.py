@@ -1,4 +1,4 @@
-"""Statements whose target is the warehouse, carried out. Loaded as `spark`."""
+"""Carries out statements on the warehouse. Imported as `spark`."""
 
 from __future__ import annotations
 

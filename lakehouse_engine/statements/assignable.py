@@ -1,4 +1,4 @@
-"""Which types Spark stores in columns of other types."""
+"""Types that Spark stores in columns of other types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StringT
 
 
 def may_store(given: DataType, wanted: DataType) -> bool:
-    """Whether Spark's store assignment has a way from one type to the other; a value may still not fit."""
+    """True if Spark's store assignment converts one type to the other; a value may still not fit."""
     if isinstance(wanted, BooleanType) or (isinstance(given, BooleanType) and not isinstance(wanted, StringType)):
         return given == wanted
     nested = (ArrayType, MapType, StructType)

@@ -16,7 +16,7 @@ from lakehouse_engine.statements.elsewhere import source_of
 
 
 def clone_table(run: Execution, statement: CloneTable) -> WriteResult | None:
-    """Raises as `clone_relation`, and `TableNotFoundError` where the source is a view or not there."""
+    """Raises as `clone_relation`, and `TableNotFoundError` if the source is a view or does not exist."""
     there, parts, prefix = source_of(run, statement.source)
     source = there.catalog.table(there.pins.name(parts))
     as_of: str | datetime | None = statement.as_of

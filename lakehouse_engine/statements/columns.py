@@ -1,5 +1,7 @@
-"""ALTER TABLE of columns, and of fields inside of them. What is added, widened or placed is a commit without files; what goes or is renamed
-is written anew: files are read by names, and a column that is only left out would come back when one of its name is added.
+"""ALTER TABLE for columns and nested fields.
+
+Adding, widening or moving a column is a commit without files. Dropping or renaming one rewrites the rows: files are read by column names,
+so a dropped column would come back with the next one of its name.
 """
 
 from __future__ import annotations
@@ -38,13 +40,13 @@ logger = logging.getLogger(__name__)
 
 
 def constrain(table: HoodieTable, change: Callable[[Constraints], Constraints]) -> None:
-    """Change what a table's columns may hold, where that changes anything."""
+    """Set the constraints of a table's columns, if they change."""
     if change(table.config.constraints) != table.config.constraints:
         set_constraints(table.storage, change, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
 
 
 def add_columns(run: Execution, statement: AddColumns) -> None:
-    """Raises `SqlError` for one that is there, `SchemaIncompatibleError` for a name or a parent that cannot be, before anything changes."""
+    """Raises `SqlError` for an existing column, `SchemaIncompatibleError` for an invalid name or parent, before anything changes."""
     table = run.changed(statement.name)
     nested = tuple(one for one in statement.columns if "." in one.name)
     kept = _new_constraints(run.pins.name(statement.name), statement.columns, nested)
@@ -55,7 +57,7 @@ def add_columns(run: Execution, statement: AddColumns) -> None:
         changes = _with_column(changes, column)
     new = [field for field in changes if field.name not in table.schema.names or field != table.schema.field(field.name)]
     places = [(tuple(one.name.split(".")), one.place.after) for one in statement.columns if one.place is not None]
-    reduce(lambda schema, one: placed(schema, *one), places, changes)  # raises before anything is kept
+    reduce(lambda schema, one: placed(schema, *one), places, changes)  # raises before anything is stored
     constrain(table, lambda old: replace(old, max_length=(*old.max_length, *kept.max_length)))
     evolve_schema(table.storage, pa.schema(new), places=places, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     comments = {column.name: column.comment for column in statement.columns if column.comment}
@@ -93,7 +95,7 @@ def _no_length(kind: str, column: str) -> None:
 
 
 def _with_column(schema: pa.Schema, column: ColumnDefinition) -> pa.Schema:
-    """The schema with a column or field more, at the end."""
+    """The schema with one more column or field at the end."""
     path: Path = tuple(column.name.split("."))
     siblings = list(schema)
     if len(path) > 1:
@@ -116,7 +118,9 @@ def _grown(field: pa.Field, change: pa.Field) -> pa.Field:
 
 
 def alter_column(run: Execution, statement: AlterColumn) -> None:
-    """Raises `SchemaIncompatibleError` for a type that files cannot be read as, `UnsupportedSqlError` for one that would change nothing."""
+    """Raises `SchemaIncompatibleError` for a type in which existing files cannot be read, `UnsupportedSqlError` for one that changes
+    nothing.
+    """
     name = run.pins.name(statement.name)
     path: Path = tuple(statement.column.split("."))
     if run.catalog.kind_of((name.schema, name.name)) is not RelationKind.VIEW:
@@ -178,7 +182,7 @@ def _no_change(column: str, old: pa.Field, new: pa.Field, why: str) -> str:
 
 
 def _set_nullable(run: Execution, statement: AlterColumn, nullable: bool) -> None:
-    """NOT NULL holds for every write from here on; if stored rows break it, it is taken back."""
+    """Set NOT NULL for all later writes; taken back if stored rows violate it."""
     table = run.changed(statement.name)
     if "." in statement.column:
         message = f"NOT NULL of {statement.column}, which is inside of another column, is not kept"
@@ -208,7 +212,7 @@ def _check_length(table: HoodieTable, column: str, length: int) -> None:
 
 
 def drop_columns(run: Execution, statement: DropColumns) -> Any:
-    """Raises `OptionError` for a column that is not there, `UnsupportedSqlError` for one that rows are found by."""
+    """Raises `OptionError` for an unknown column, `UnsupportedSqlError` for a key, partition or ordering column."""
     table = run.changed(statement.name)
     gone = _stored_paths(table, statement)
     if not gone:
@@ -238,7 +242,7 @@ def _stored_path(table: HoodieTable, column: str, if_exists: bool) -> Path | Non
 
 
 def rename_column(run: Execution, statement: RenameColumn) -> Any:
-    """Raises as `drop_columns`, and `SchemaIncompatibleError` for a name that cannot be."""
+    """Raises as `drop_columns`, and `SchemaIncompatibleError` for an invalid name."""
     table = run.changed(statement.name)
     path: Path = tuple(statement.column.split("."))
     _check_is_free(table, path, "keeps its name")
@@ -249,7 +253,7 @@ def rename_column(run: Execution, statement: RenameColumn) -> Any:
     check_reserved(pa.schema([pa.field(statement.new_name, pa.bool_())]))
     constraints = table.config.constraints
     if len(path) == 1:
-        # Under both names while the rows are written anew: names of no column mean nothing.
+        # Set for both names while the rows are rewritten; a name without a column has no effect.
         constrain(table, lambda old: _named(old, constraints, path[0], statement.new_name))
     result = _rewrite(run, statement.name, table, Edits(renamed={_folded(path): statement.new_name}))
     if len(path) == 1:
@@ -259,7 +263,7 @@ def rename_column(run: Execution, statement: RenameColumn) -> Any:
 
 
 def _named(kept: Constraints, like: Constraints, column: str, name: str) -> Constraints:
-    """What `like` says of a column said of `name`, too."""
+    """Copy to `name` what `like` says of another column."""
     kept = kept.with_length(name, like.length_of(column)) if like.length_of(column) is not None else kept
     kept = kept.with_default(name, like.default_of(column)) if like.default_of(column) is not None else kept
     kept = kept.with_generated(name, like.generated_as(column)) if like.generated_as(column) is not None else kept
@@ -271,7 +275,7 @@ def _folded(path: Path) -> Path:
 
 
 def overlaps(path: Path, fields: Iterable[str]) -> bool:
-    """Whether one of the fields (of a table's configuration) is at the path, inside of what is there, or around it."""
+    """True if one of the fields (of a table's configuration) is at the path, inside it or around it."""
     own = _folded(path)
     return any(own == other[: len(own)] or other == own[: len(other)] for other in (_folded(tuple(one.split("."))) for one in fields))
 

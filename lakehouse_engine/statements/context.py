@@ -1,4 +1,4 @@
-"""What carrying a statement out needs: the catalog, the session, the pins, and tables to write to."""
+"""What a statement needs to run: catalog, session, pinned states, and tables to write to."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec
 
 ONE_ROW_A_KEY = {"lakehouse.duplicate.source.keys": "ERROR"}
-"""Options of a write whose rows must not meet in one key, as those that a statement moves to another partition, or makes of two."""
+"""Options of a write whose rows must not be combined by key, such as rows that move to another partition."""
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
-"""Options of a write that may bring columns."""
+"""Options of a write that may add columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One statement at work in one session. `args` are its parameters (`?` or `:name`), handed to Spark and never formatted.
+    """One statement in one session. `args` are its parameters (`?` or `:name`), passed to Spark and never formatted into text.
 
-    `reads` holds what it reads. With `repeats` the statement is run again by itself when that changes; else who gave the reads does that.
+    `reads` holds what it reads. `repeats`: the statement repeats itself if that changes; otherwise the owner of `reads` does.
     """
 
     catalog: Catalog
@@ -46,14 +46,14 @@ class Execution:
     args: Sequence[Any] | Mapping[str, Any] | None = None
     repeats: int = 0
     attached: Mapping[str, Callable[[], Execution]] = field(default_factory=dict)
-    """Who carries out what is asked of attached catalogs, by their names in lower case."""
+    """Runs questions to attached catalogs, by lower-case name."""
 
     def table(self, parts: Parts) -> HoodieTable:
         """The table that a statement names. Raises `TableNotFoundError`."""
         return self.open_table(self.catalog.table(self.pins.name(parts)))
 
     def changed(self, parts: Parts) -> HoodieTable:
-        """The table whose rows or columns a statement changes. Raises as `table`, and `UnsupportedSqlError` for a materialized view."""
+        """The table that a statement changes. Raises as `table`, and `UnsupportedSqlError` for a materialized view."""
         name = self.catalog.table(self.pins.name(parts))
         table = self.open_table(name)
         if table.config.materialized_query is not None:
@@ -62,24 +62,24 @@ class Execution:
         return table
 
     def query(self, text: str) -> DataFrame:
-        """A query's rows, its reads bound to snapshots of this moment."""
+        """Rows of a query over the current states of its tables."""
         return self.run(self.pins.bind(text, self.reads, self.args).text)
 
     def answer(self, text: str) -> DataFrame:
-        """As `query`, for whoever asked: with columns of its own, as two statements may read one frame."""
+        """Like `query`, with column ids of its own, because two statements may read one frame."""
         return abilities_of(self.spark).with_own_columns(self.query(text))
 
     def types_of(self, expressions: Sequence[str], source: str) -> list[DataType]:
-        """The types of expressions over what stands in FROM."""
+        """Types of expressions over a FROM clause."""
         columns = ", ".join(f"({expression})" for expression in expressions)
         return [field.dataType for field in self.query(f"select {columns} from {source}").schema.fields]
 
     def target(self, parts: Parts, needs: Needs = EVERYTHING, *, deleted: bool = False) -> str:
-        """A view of the rows of the table to be changed, with their meta columns: at least those that are needed, `deleted` ones too."""
+        """View of the target's rows with meta columns; at least the needed ones, `deleted` ones too."""
         return self.pins.target(self.pins.name(parts), self.reads, needs, deleted=deleted)
 
     def narrow(self, parts: Parts, partitions_of: Callable[[TableState], frozenset[str] | None]) -> None:
-        """Say which partitions of the table to be changed were read, if `partitions_of` its state are not all of them (None)."""
+        """Record the partitions of the target that were read; all of them if `partitions_of` returns None."""
         name = self.catalog.table(self.pins.name(parts))
         state = self.reads.pinned(name)
         partitions = None if state is None else partitions_of(state)
@@ -87,11 +87,11 @@ class Execution:
             self.reads.narrow(name, partitions)
 
     def expected(self, parts: Parts) -> ExpectedState | None:
-        """What was read of the table to be changed: an argument of its write."""
+        """What was read of the target, for its write."""
         return self.reads.expected(self.catalog.table(self.pins.name(parts)))
 
     def run(self, text: str) -> DataFrame:
-        """What Spark makes of a statement. Raises `UnsupportedSqlError` for one on files where those are not allowed."""
+        """Result of a statement that Spark runs itself. Raises `UnsupportedSqlError` for one on files if those are not allowed."""
         self.pins.check(text)
         text = self.pins.functions.resolved(text)
         if not self.args:

@@ -1,7 +1,7 @@
-"""DEFAULT of columns: what CREATE and ALTER TABLE keep of it, and what INSERT, UPDATE and MERGE make of it.
+"""DEFAULT of columns: stored by CREATE and ALTER TABLE, applied by INSERT, UPDATE and MERGE.
 
-An expression is kept as text, and Spark computes it in each statement anew: stored rows have values. What Spark can compute without rows
-(an inline table takes just that) is a default, as in tables of Spark's own.
+The expression is stored as text and computed by each statement; stored rows hold values. A default is whatever Spark can compute without
+rows (what an inline table accepts), as in Spark's own tables.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.table import HoodieTable
 
 Defaults = Mapping[str, str]
-"""Of columns, in lower case: an expression of the column's type."""
+"""Expressions by lower-case column name, cast to the column's type."""
 
 
 def set_default(run: Execution, statement: SetDefault) -> None:
-    """What later statements give; stored rows stay.
+    """Set defaults for later statements; stored rows stay.
 
-    Raises `UnsupportedSqlError` as `check_defaults`, and for a field inside of a column.
+    Raises `UnsupportedSqlError` as `check_defaults`, and for a nested field.
     """
     table = run.changed(statement.name)
     if "." in statement.column:
@@ -54,7 +54,7 @@ def set_default(run: Execution, statement: SetDefault) -> None:
 
 
 def check_defaults(run: Execution, name: object, constraints: Constraints, schema: pa.Schema) -> None:
-    """Raises `UnsupportedSqlError`, naming table and column, for a default that is no constant, or that the column cannot hold."""
+    """Raises `UnsupportedSqlError` with table and column for a default that is not constant, or that the column cannot hold."""
     kinds = {field.name.lower(): field.type for field in schema}
     for column, text in constraints.defaults:
         why = _objection(run, text, kinds.get(column.lower()), constraints.length_of(column))
@@ -69,7 +69,7 @@ _NO_CONSTANT = (
 
 
 def _objection(run: Execution, text: str, kind: pa.DataType | None, length: int | None) -> str | None:
-    """What stands against the default, if anything does."""
+    """Why the default is refused; None if it is valid."""
     if kind is None:
         return "the table has no such column"
     if has_query(text):
@@ -92,7 +92,7 @@ def _objection(run: Execution, text: str, kind: pa.DataType | None, length: int 
 
 
 def _lost(run: Execution, source: str, given: DataType, wanted: DataType, length: int | None) -> str | None:
-    """Whether the value would be another one, in the column."""
+    """True if the column would hold another value."""
     kind = wanted.simpleString()
     exact = isinstance(given, NumericType) and isinstance(wanted, IntegralType | DecimalType)
     back = f"try_cast(made as {given.simpleString()}) <=> v" if exact else "true"
@@ -111,21 +111,21 @@ def _first_line(error: PySparkException) -> str:
 
 
 def defaults_of(table: HoodieTable, schema: pa.Schema) -> Defaults:
-    """Those of the columns that are in the schema; the text of another writer's table that has lost a column is passed over."""
+    """Defaults of existing columns; another writer may have dropped a column and left its default."""
     constraints = table.config.constraints
     texts = ((field, constraints.default_of(field.name)) for field in schema)
     return {field.name.lower(): _typed(text, field.type) for field, text in texts if text is not None}
 
 
 def _typed(text: str, kind: pa.DataType) -> str:
-    # A comment at the end of the text would take the bracket with it.
+    # A comment at the end of the text would swallow the bracket.
     return f"cast(({text}\n) as {to_spark_type(kind).simpleString()})"
 
 
 def queried(run: Execution, statement: Insert, schema: pa.Schema, defaults: Defaults) -> tuple[DataFrame, bool]:
-    """Rows of the INSERT's query, with values in the places of DEFAULT; and whether the word is that. Raises as `with_values`.
+    """Rows of an INSERT's query with values for DEFAULT, and whether the word occurs. Raises as `with_values`.
 
-    As in Spark, DEFAULT is a column where the query reads a relation that has one of that name.
+    Like in Spark, DEFAULT is a column if the query reads a relation with a column of that name.
     """
     names = given_names(statement, schema)
 
@@ -140,22 +140,22 @@ def queried(run: Execution, statement: Insert, schema: pa.Schema, defaults: Defa
 
 
 def given_names(statement: Insert, schema: pa.Schema) -> list[str]:
-    """The columns that an INSERT's query gives by position."""
+    """Columns that an INSERT's query gives, in order."""
     fixed = {name.lower() for name, _ in statement.partition}
     return list(statement.columns) or [name for name in schema.names if name.lower() not in fixed]
 
 
 def with_absent(rows: DataFrame, schema: pa.Schema, defaults: Defaults) -> DataFrame:
-    """The rows with defaults in the columns that they do not have."""
+    """The rows, with defaults for the columns that they lack."""
     given = {column.lower() for column in rows.columns}
     absent = {field.name: expr(defaults[field.name.lower()]) for field in schema if field.name.lower() in defaults.keys() - given}
     return rows.withColumns(absent) if absent else rows
 
 
 def assigned(assignments: Assignments, defaults: Defaults) -> Assignments:
-    """The assignments with values in the places of DEFAULT: null for a column without one.
+    """Assignments with values for DEFAULT; null for a column without one.
 
-    Raises `UnsupportedSqlError` for a field inside of a column, which has none of its own.
+    Raises `UnsupportedSqlError` for a nested field, which has no default.
     """
     nested = next((name for name, text in assignments if "." in name and is_default(text)), None)
     if nested is not None:
@@ -165,7 +165,7 @@ def assigned(assignments: Assignments, defaults: Defaults) -> Assignments:
 
 
 def merged(statement: Merge, defaults: Defaults) -> Merge:
-    """The MERGE with values in the places of DEFAULT, and of columns that its INSERT leaves out."""
+    """The MERGE with values for DEFAULT, and for columns that its INSERT leaves out."""
     return replace(statement, clauses=tuple(_clause(clause, defaults) for clause in statement.clauses))
 
 

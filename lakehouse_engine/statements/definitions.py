@@ -70,7 +70,7 @@ def use_schema(run: Execution, statement: UseSchema) -> None:
 
 
 def create_view(run: Execution, statement: CreateView) -> None:
-    """The query is analysed before it is stored, so that a view that cannot be read is not made, nor one with two columns of one name."""
+    """Store a view after Spark has analysed its query, so that unreadable views and duplicate column names are refused."""
     if run.args:
         raise UnsupportedSqlError("the query of a view is kept as it is; write values in the place of its parameters")
     rows = run.query(statement.query)
@@ -98,7 +98,7 @@ def drop_table(run: Execution, statement: DropTable) -> None:
 
 
 def create_table(run: Execution, statement: CreateTable) -> Any:
-    """With a query: its rows are the new table's, or (OR REPLACE) take the place of the old one's in one commit."""
+    """With a query, its rows fill the new table, or (OR REPLACE) replace the old one's in one commit."""
     name = run.pins.name(statement.name)
     found = run.catalog.find(name)
     if found is not None and statement.if_not_exists:
@@ -130,7 +130,7 @@ def filled(
     metadata: Mapping[str, str] | None = None,
     may_go: MayGo | None = None,
 ) -> WriteResult:
-    """Make a table of the rows; with `may_go` in the place of what has its name."""
+    """Make a table of the rows; with `may_go` it replaces the current relation."""
 
     def fill(place: Storage, target: RelationName) -> WriteResult:
         table = run.make_in(place, replace(spec, name=target.name))
@@ -147,7 +147,7 @@ def keep_comments(run: Execution, name: RelationName, statement: CreateTable) ->
 
 
 def create_table_like(run: Execution, statement: CreateTableLike) -> None:
-    """Raises `UnsupportedSqlError` for a view, which has no keys to take."""
+    """Raises `UnsupportedSqlError` for a view, which has no keys to copy."""
     name, source = run.pins.name(statement.name), run.pins.name(statement.source)
     if run.catalog.find(name) is not None and statement.if_not_exists:
         return
@@ -174,7 +174,7 @@ def create_table_like(run: Execution, statement: CreateTableLike) -> None:
 
 
 def options_of(config: TableConfig) -> dict[str, str]:
-    """The options that a table was made with, or got since: most are kept under a prefix of ours."""
+    """Options that a table was made with or got later; most are stored under this engine's prefix."""
     own = {key: value for key, value in config.properties.items() if key in OPTIONS}
     layout = {HIVE_STYLE: config.hive_style_partitioning, URL_ENCODE: config.url_encode_partitioning}
     return {**own, **{key: str(value).lower() for key, value in layout.items()}, **config.prefixed(STORED_PREFIX)}
@@ -185,7 +185,7 @@ def short_type(config: TableConfig) -> str:
 
 
 def _check_same_layout(name: RelationName, config: TableConfig, spec: TableSpec) -> None:
-    """Raise `UnsupportedSqlError` for what a table has for life, and `OptionError` for properties, which would not be kept."""
+    """Raise `UnsupportedSqlError` for what cannot change after creation, and `OptionError` for properties that would not be stored."""
     for what, stored, asked in (
         ("key", config.record_key_fields, spec.record_key),
         ("partitions", config.partition_fields, spec.partition_by),
@@ -207,7 +207,7 @@ def _replace(run: Execution, table: HoodieTable, name: RelationName, spec: Table
     config = table.config
     _check_same_layout(name, config, spec)
     rows = spec.schema.empty_table() if frame is None else frame
-    # The old columns' constraints go before the new rows come, the new ones come when there are no rows.
+    # The old columns' constraints are dropped before the new rows come; the new ones are set while there are no rows.
     constrain(table, lambda _: Constraints())
     options, expected = COMBINE if spec.record_key else None, run.reads.expected(name)
     try:
@@ -224,7 +224,7 @@ def _replace(run: Execution, table: HoodieTable, name: RelationName, spec: Table
 
 
 def table_spec(name: RelationName, statement: CreateTable, schema: pa.Schema, *, usual_type: str = "cow") -> TableSpec:
-    """Raises `OptionError` for clauses and properties that say different things, and as `TableProperties.of`."""
+    """Raises `OptionError` if clauses and properties contradict each other, and as `TableProperties.of`."""
     given = TableProperties.of(statement.properties)
     table_type = given.fields.get("table_type", usual_type)
     if table_type not in TABLE_TYPES:
@@ -242,7 +242,7 @@ def table_spec(name: RelationName, statement: CreateTable, schema: pa.Schema, *,
 
 
 def _agreed(given: TableProperties, field: str, columns: Sequence[str], clause: str) -> Sequence[str]:
-    """Columns that a clause names, or a property, or both alike."""
+    """Columns named by a clause, a property, or both alike."""
     named = given.names(field)
     if columns and named and [one.lower() for one in columns] != [one.lower() for one in named]:
         raise OptionError(f"{clause} names {', '.join(columns)}, and the table properties name {', '.join(named)}; keep one")
@@ -250,7 +250,7 @@ def _agreed(given: TableProperties, field: str, columns: Sequence[str], clause: 
 
 
 def _as_written(names: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:
-    """Names of columns as the schema has them: SQL does not look at their case. Those that it has not are left, to be refused by name."""
+    """Column names in the schema's spelling; SQL ignores case. Unknown names are returned unchanged, to be refused by name."""
     by_lower = {name.lower(): name for name in schema.names}
     return tuple(by_lower.get(name.lower(), name) for name in names)
 
@@ -288,7 +288,7 @@ def comment_on_schema(run: Execution, statement: CommentOnSchema) -> None:
 
 
 def column_of(run: Execution, name: RelationName, column: str) -> str:
-    """The name of a column as the table or view has it. Raises `SqlError` for one that it has not."""
+    """Column name in the relation's spelling. Raises `SqlError` for an unknown one."""
     is_view = run.catalog.is_view(name)
     known = run.query(f"select * from {name}").columns if is_view else run.table((name.schema, name.name)).schema.names
     found = next((one for one in known if one.lower() == column.lower()), None)

@@ -1,4 +1,4 @@
-"""Which function carries a statement out."""
+"""Selects the function that runs a statement."""
 
 from __future__ import annotations
 
@@ -74,11 +74,10 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
 
 
 def execute(run: Execution, text: str) -> Any:
-    """Run one statement: a DataFrame for what answers with rows, a `WriteResult` for a write, None for the rest.
+    """Run one statement: a DataFrame for rows, a `WriteResult` for a write, None otherwise.
 
-    A write of what it reads itself is run again, on newer states, when a commit came in between; raises `ChangedSinceReadError` in the end.
-    Errors of the engine that executors meet while a write reads are raised as they are, and `SqlError` where there are other parameters
-    than values.
+    A write that reads tables is repeated on newer states if a commit came in between; in the end it raises `ChangedSinceReadError`. Engine
+    errors that executors meet while a write reads are raised unchanged. Raises `SqlError` for parameters that are no values.
     """
     text = with_names(text)
     if run.args is not None and not isinstance(run.args, Mapping):

@@ -15,9 +15,9 @@ _QUESTIONS = (s.Describe, s.DescribeHistory, s.ShowColumns, s.ShowProperties, s.
 
 
 def sent_there(run: Execution, statement: Any) -> tuple[Execution, Any]:
-    """Where a statement is carried out, and what it is there.
+    """Where a statement runs, and its form there.
 
-    Raises `ReadOnlyError` for one that changes a relation of an attached catalog, or makes one, before anything is done.
+    Raises `ReadOnlyError` for a statement that would change or make a relation of an attached catalog, before anything is done.
     """
     if not run.attached:
         return run, statement
@@ -37,7 +37,7 @@ def sent_there(run: Execution, statement: Any) -> tuple[Execution, Any]:
 
 
 def source_of(run: Execution, parts: Parts) -> tuple[Execution, Parts, str]:
-    """Who reads a relation, its name there, and the name of the catalog with a dot; empty for the warehouse itself."""
+    """Reader of a relation, its name there, and the catalog's name with a dot (empty for the warehouse itself)."""
     found = _at(run, parts)
     return (run, parts, "") if found is None else (*found, f"{parts[0]}.")
 

@@ -1,6 +1,6 @@
-"""GENERATED ALWAYS AS (expression): what CREATE TABLE keeps of it, what ALTER TABLE leaves alone, what INSERT, UPDATE and MERGE make of it.
+"""GENERATED ALWAYS AS (expression): stored by CREATE TABLE, protected by ALTER TABLE, applied by INSERT, UPDATE and MERGE.
 
-Every write computes such columns or looks at them (`spark.generated`). Statements leave them out where they give them no value.
+Every write computes or checks such columns (`spark.generated`). Statements leave them out if they give them no value.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _OF_THE_MOMENT = frozenset({
     *("current_timestamp", "current_timezone", "current_user", "curdate", "input_file_block_length", "input_file_block_start"),
     *("input_file_name", "localtimestamp", "now", "session_user", "user", "version", "unix_timestamp()"),
 })  # fmt: skip
-"""Functions whose value is not of the row, which Spark takes for deterministic in one query."""
+"""Functions whose value does not depend on the row alone, although Spark calls them deterministic within a query."""
 _ZONED = re.compile(r"time|zone|unix|date_|hour|minute|second|months_between|extract|datepart|trunc|json|csv|xml|variant", re.IGNORECASE)
-"""Expressions that may compute with time stamps, whatever their columns are."""
+"""Expressions that may compute with timestamps, whatever their columns are."""
 _WORDS = frozenset({
     *("AND", "ANY", "ARRAY", "AS", "BETWEEN", "BOTH", "BY", "CASE", "CAST", "CHAR", "COLLATE", "DEC", "DECIMAL", "DISTINCT", "DIV", "ELSE"),
     *("END", "ESCAPE", "FALSE", "FROM", "ILIKE", "IN", "INTERVAL", "IS", "LEADING", "LIKE", "MAP", "NOT", "NULL", "NUMERIC", "OR"),
@@ -54,15 +54,15 @@ _ONLY = (
 
 
 def settled(run: Execution, name: object, spec: TableSpec) -> Constraints:
-    """The constraints of a table to be made, with what its generated columns are computed of.
+    """Constraints of a new table, with the columns that its generated columns need.
 
-    Raises `UnsupportedSqlError`, naming table and column, for an expression that is none of the row's other columns, or does not fit.
+    Raises `UnsupportedSqlError` with table and column for an expression that uses anything but other columns of the row, or does not fit.
     """
     return replace(spec.constraints, generated=tuple(_settled(run, name, one, spec) for one in spec.constraints.generated))
 
 
 class _Objection(Exception):
-    """Why an expression is not taken."""
+    """Why an expression is refused; None if it is valid."""
 
 
 def _settled(run: Execution, name: object, one: Generated, spec: TableSpec) -> Generated:
@@ -111,7 +111,7 @@ def _is_zoned(kind: pa.DataType) -> bool:
 
 
 def _check_words(run: Execution, text: str, schema: pa.Schema) -> None:
-    """Refuse what analysis lets pass."""
+    """Refuse what analysis accepts."""
     signs = [token.keyword for token in significant(text)]
     if has_query(text) or any(sign == "*" and (not at or signs[at - 1] in ("(", ",", ".")) for at, sign in enumerate(signs)):
         raise _Objection(_ONLY)
@@ -126,7 +126,7 @@ def _check_words(run: Execution, text: str, schema: pa.Schema) -> None:
 
 
 def _functions_of(run: Execution) -> set[str]:
-    """Functions that the session alone has."""
+    """Functions that only this session has."""
     found = run.spark.sql("show user functions").toArrow().column(0).to_pylist()
     return {str(name).lower().rsplit(".", 1)[-1] for name in found}
 
@@ -140,9 +140,9 @@ def _is_variable(run: Execution, name: str) -> bool:
 
 
 def _type_of(frame: DataFrame, text: str) -> DataType:
-    """The expression's type, where it is one that gives each row a value of its own, the same each time."""
+    """Type of an expression that gives each row one value, always the same."""
     try:
-        _ = frame.selectExpr(f"count(({text}))").schema  # in an aggregate Spark takes what is deterministic, of one row
+        _ = frame.selectExpr(f"count(({text}))").schema  # in an aggregate, Spark accepts deterministic expressions of one row
         return frame.selectExpr(f"({text}) as v").schema.fields[0].dataType
     except PySparkException as error:
         first = str(error).strip().split("\n")[0]
@@ -150,7 +150,7 @@ def _type_of(frame: DataFrame, text: str) -> DataType:
 
 
 def _inputs(frame: DataFrame, text: str, schema: pa.Schema) -> list[str]:
-    """The columns without which the expression has no value. Spark says so: a name may be one of a type or of a parameter, too."""
+    """Columns that the expression needs, according to Spark: a name may also be a type or a parameter."""
     named = {name for name, called in names_of(text) if not called}
     candidates = [name for name in schema.names if name.lower() in named]
     # Without such a column its name is a function.
@@ -159,7 +159,7 @@ def _inputs(frame: DataFrame, text: str, schema: pa.Schema) -> list[str]:
 
 
 def check_is_free(columns: Iterable[Generated], path: Path, what: str) -> None:
-    """Raise `UnsupportedSqlError` for a column, or a field inside of it, of which one of these is computed, and for a field of one."""
+    """Raise `UnsupportedSqlError` for a column (or nested field) that a generated column needs, and for a field of a generated one."""
     for one in columns:
         if one.uses(path[0]) or (len(path) > 1 and one.column.lower() == path[0].lower()):
             why = f"the column {one.column!r} is GENERATED ALWAYS AS ({one.expression}); drop that one before"
@@ -168,14 +168,14 @@ def check_is_free(columns: Iterable[Generated], path: Path, what: str) -> None:
 
 
 def generated_of(table: HoodieTable, schema: pa.Schema) -> tuple[Generated, ...]:
-    """The generated columns of a table whose columns are `schema`."""
+    """Generated columns of a table with columns `schema`."""
     return table.config.constraints.generated_among(schema.names)
 
 
 def left_to_default(statement: Insert, names: Sequence[str], columns: Iterable[Generated]) -> list[str]:
-    """The generated columns for which an INSERT's query (which gives `names`) has DEFAULT, so that they are to be computed.
+    """Generated columns for which an INSERT's query (with columns `names`) says DEFAULT, so that they are computed.
 
-    Raises `UnsupportedSqlError` where only some of the rows of VALUES have it.
+    Raises `UnsupportedSqlError` if only some rows of VALUES do.
     """
     own = {one.column.lower() for one in columns}
     places = {} if statement.by_name else {number: name for number, name in enumerate(names) if name.lower() in own}
@@ -190,9 +190,9 @@ def left_to_default(statement: Insert, names: Sequence[str], columns: Iterable[G
 
 
 def unassigned(assignments: Assignments, columns: Iterable[Generated]) -> Assignments:
-    """The assignments without those of DEFAULT to a generated column, which leave it to be computed.
+    """Assignments without DEFAULT for generated columns, which are then computed.
 
-    Raises `UnsupportedSqlError` for a field inside of one.
+    Raises `UnsupportedSqlError` for a field inside one.
     """
     own = {one.column.lower() for one in columns}
     inside = next((name for name, _ in assignments if "." in name and name.lower().split(".")[0] in own), None)
@@ -202,7 +202,7 @@ def unassigned(assignments: Assignments, columns: Iterable[Generated]) -> Assign
 
 
 def completed(rows: DataFrame, columns: Sequence[Generated], schema: pa.Schema, config: TableConfig) -> DataFrame:
-    """The rows with generated columns that they do not have."""
+    """The rows, with the generated columns that they lack."""
     given = {name.lower() for name in rows.columns}
     absent = [one for one in columns if one.column.lower() not in given]
     return with_generated(rows, absent, schema, config) if absent else rows

@@ -1,8 +1,7 @@
-"""Materialized views: tables that hold the rows of a query, and say which one.
+"""Materialized views: tables that hold the rows of a query and store the query.
 
-The query stands in the table's properties, what its rows were made of in the metadata of the commit that wrote them: of which
-query, with the views that it reads, and of which writes of each table. A refresh has nothing to do where all that is still so, and tells
-the rows.
+The query is a table property. The metadata of the commit that wrote the rows says what they were made of: the query's text, the views that
+it reads, and the writes of each table. A refresh does nothing if all that is unchanged and determines the rows.
 """
 
 from __future__ import annotations
@@ -44,20 +43,20 @@ from lakehouse_engine.write.create import TableSpec
 from lakehouse_engine.write.result import no_change
 
 MADE_OF = "lakehouse.materialized.made.of"
-"""In the extra metadata of a commit: what its rows were made of. Not there where that does not tell the rows."""
+"""Extra metadata of a commit: what its rows were made of. Absent if that does not determine the rows."""
 _OF_THE_MOMENT = words(
     "CURRENT_TIMESTAMP CURRENT_DATE CURRENT_TIME CURDATE NOW LOCALTIMESTAMP CURRENT_TIMEZONE UNIX_TIMESTAMP CURRENT_USER SESSION_USER USER"
     " CURRENT_SCHEMA CURRENT_DATABASE CURRENT_CATALOG RAND RANDN RANDOM RANDSTR UNIFORM UUID SHUFFLE TABLESAMPLE INPUT_FILE_NAME"
     " MONOTONICALLY_INCREASING_ID SPARK_PARTITION_ID VERSION JAVA_METHOD REFLECT TRY_REFLECT GETVARIABLE"
 )
-"""Words of a query whose answer does not hang on rows alone. Spark's own `deterministic` leaves out what it makes a constant of."""
+"""Words of a query whose result depends on more than rows. Spark's `deterministic` misses what it folds to a constant."""
 
 
 def create_materialized_view(run: Execution, statement: CreateMaterializedView) -> WriteResult | None:
-    """Its rows are those of the query at this moment. In place of a table of the same keys and partitions that is one commit; other
-    relations go when the new one is made.
+    """Make it with the query's current rows. Replacing a table with the same keys and partitions is one commit; other relations are
+    replaced when the new one is complete.
 
-    Raises `TableExistsError`, and `TableError` for a table whose savepoints would go with it.
+    Raises `TableExistsError`, and `TableError` for a table whose savepoints would be lost.
     """
     wanted = statement.table
     found = run.catalog.find(run.pins.name(wanted.name))
@@ -75,7 +74,7 @@ def create_materialized_view(run: Execution, statement: CreateMaterializedView) 
         result = filled(run, name, spec, rows, made_of)
     elif table is not None and expected is not None and _fits(table.config, spec):
         given = {key: value for key, value in spec.properties.items() if key in OPTIONS}
-        set_properties(table.storage, given, lock_timeout_ms=LOCK_TIMEOUT_MS.default)  # first: it refuses what the table has for life
+        set_properties(table.storage, given, lock_timeout_ms=LOCK_TIMEOUT_MS.default)  # first: refuses changes to what is fixed at creation
         result = _put(table, rows, made_of, expected)
         set_query(table.storage, query, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     else:
@@ -85,7 +84,7 @@ def create_materialized_view(run: Execution, statement: CreateMaterializedView) 
 
 
 def alter_materialized_view(run: Execution, statement: AlterMaterializedView) -> WriteResult:
-    """The rows of the new query in one commit, then the query: who comes in between finds another one than the rows are of."""
+    """Write the new query's rows in one commit, then store the query; a refresh in between finds another query than the rows are of."""
     name, table, _ = _view(run, statement.name)
     expected = ExpectedState.of(table.state)
     rows, made_of = _computed(run, statement.query, name)
@@ -95,7 +94,7 @@ def alter_materialized_view(run: Execution, statement: AlterMaterializedView) ->
 
 
 def refresh_materialized_view(run: Execution, statement: RefreshMaterializedView) -> WriteResult:
-    """The rows that the query has now, in one commit; none where nothing that it reads has changed, unless it is a full one."""
+    """Write the query's current rows in one commit; none if nothing that it reads has changed, unless `full`."""
     name, table, query = _view(run, statement.name)
     expected = ExpectedState.of(table.state)
     rows, made_of = _computed(run, query, name)
@@ -112,7 +111,7 @@ def drop_materialized_view(run: Execution, statement: DropMaterializedView) -> N
 
 
 def _view(run: Execution, parts: Parts) -> tuple[RelationName, HoodieTable, str]:
-    """Raises `TableNotFoundError` for a name that is something else, or nothing."""
+    """Raises `TableNotFoundError` for a name that is anything else."""
     name = run.catalog.table(run.pins.name(parts))
     table = run.open_table(name)
     query = table.config.materialized_query
@@ -122,7 +121,7 @@ def _view(run: Execution, parts: Parts) -> tuple[RelationName, HoodieTable, str]
 
 
 def _computed(run: Execution, query: str, name: RelationName) -> tuple[DataFrame, dict[str, str]]:
-    """The query's rows, and as metadata of their commit what they are made of."""
+    """Rows of the query, and metadata of their commit that says what they are made of."""
     if run.args:
         raise UnsupportedSqlError("the query of a materialized view is kept as it is; write values in the place of its parameters")
     rows = run.query(query)
@@ -136,7 +135,7 @@ def _computed(run: Execution, query: str, name: RelationName) -> tuple[DataFrame
 
 
 def _writes(state: TableState) -> str:
-    """All writes and not the newest alone: beside other writers one can complete after a later one."""
+    """All writes, not only the newest: beside other writers, one can complete after a later one."""
     return _digest(Order.by_request().sorted(one.requested_time for one in state.timeline.completed().writes()))
 
 
@@ -145,7 +144,7 @@ def _digest(texts: Sequence[str]) -> str:
 
 
 def _tells(run: Execution, texts: Sequence[str], rows: DataFrame) -> bool:
-    """Whether a query, of those texts, gives the same rows as long as the tables that it reads stay as they are, as far as is known."""
+    """True if the query (with these texts) gives the same rows while its tables are unchanged, as far as is known."""
     if not is_deterministic(rows):
         return False
     return all(_is_of_tables(run, text) for text in texts)
@@ -190,7 +189,7 @@ def _put(table: HoodieTable, rows: DataFrame, made_of: Mapping[str, str], expect
 def _in_place_of(
     run: Execution, name: RelationName, kind: RelationKind, spec: TableSpec, rows: DataFrame, made_of: Mapping[str, str]
 ) -> WriteResult:
-    """The old relation is there until the new one is whole."""
+    """The old relation stays until the new one is complete."""
 
     def may_go(found: RelationName, kind: RelationKind) -> None:
         kept = [str(one.name or one.instant) for one in run.open_table(found).savepoints()] if kind is RelationKind.TABLE else []

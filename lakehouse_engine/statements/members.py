@@ -1,4 +1,4 @@
-"""Columns with members (structs, also in lists and maps) whose types in a table and in a batch differ: members are met by their names."""
+"""Columns with members (structs, also in lists and maps) whose types differ between table and batch; members are matched by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakehouse_engine.statements.nested import conformed
 
 @dataclass(frozen=True)
 class Members:
-    """One such column: its type in the table, that in the batch, and the one that it is to have."""
+    """One such column: its type in the table, in the batch, and the wanted one."""
 
     stored: pa.DataType
     given: pa.DataType
@@ -27,25 +27,25 @@ class Members:
 
     @cached_property
     def grows(self) -> bool:
-        """Whether there are members that the table does not have."""
+        """True if the batch has members that the table lacks."""
         return bool(_parts(self.wanted).keys() - _parts(self.stored).keys())
 
     @cached_property
     def changes(self) -> bool:
-        """Whether stored members go, or get another type."""
+        """True if stored members are dropped or change type."""
         return not _parts(self.stored).items() <= _parts(self.wanted).items()
 
     @cached_property
     def differs(self) -> bool:
-        """Whether the batch has other members than the table, or some of another type, in whatever order."""
+        """True if the batch's members differ from the table's in name or type, in any order."""
         return _parts(self.stored) != _parts(self.given)
 
     def of_stored(self, value: str) -> str:
-        """An expression of the stored column, in the type that it is to have."""
+        """Expression of the stored column in the wanted type."""
         return self._of(value, self.stored)
 
     def of_given(self, value: str) -> str:
-        """The same of the batch's column."""
+        """Expression of the batch's column in the wanted type."""
         return self._of(value, self.given)
 
     def _of(self, value: str, kind: pa.DataType) -> str:
@@ -53,8 +53,8 @@ class Members:
 
 
 def members(table: pa.Schema, frame: DataFrame, *, follows: bool) -> dict[str, Members]:
-    """Such columns of a table and of a DataFrame, by the table's names. With `follows` they get the batch's members and types; else they
-    keep theirs, and get the members that are new.
+    """Such columns of a table and a DataFrame, by the table's names. `follows`: they get the batch's members and types; otherwise they keep
+    theirs and gain new members.
     """
     given = {item.name.lower(): item for item in frame.schema.fields}
     found = {}
@@ -69,7 +69,7 @@ def members(table: pa.Schema, frame: DataFrame, *, follows: bool) -> dict[str, M
 
 
 def _met(stored: pa.DataType, given: pa.DataType, follows: bool) -> pa.DataType:
-    """In the stored order, and new members last."""
+    """In stored order, new members last."""
     if pat.is_struct(stored) and pat.is_struct(given):
         return _met_structs(stored, given, follows)
     if pat.is_list(stored) and pat.is_list(given):
@@ -94,7 +94,7 @@ def _met_structs(stored: pa.DataType, given: pa.DataType, follows: bool) -> pa.D
 
 
 def _parts(kind: pa.DataType) -> Mapping[str, str]:
-    """What a type is made of: the names of simple types, and what others are, by path."""
+    """Parts of a type by path: names of simple types, kinds of others."""
     return dict(_walk(kind, ""))
 
 

@@ -1,4 +1,4 @@
-"""Expressions of Spark SQL that give a column with what is inside of it changed: fields dropped, renamed, assigned, or of other types."""
+"""Spark SQL expressions that change the inside of a column: fields dropped, renamed, assigned, or retyped."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NESTED = (StructType, ArrayType, MapType)
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What changes, by paths in lower case, the column's name first. `assigned` has expressions; `checks`: whether it has to be looked for
-    values of theirs that do not fit, as casts of the session do not (`spark.settings.casts_refuse`).
+    """Changes by lower-case path, starting with the column's name. `assigned` holds expressions. `checks`: their values need a check for
+    overflow, because the session's casts do not fail (`spark.settings.casts_refuse`).
     """
 
     dropped: frozenset[Path] = frozenset()
@@ -31,21 +31,21 @@ class Edits:
     checks: bool = False
 
     def below(self, path: Path) -> bool:
-        """Whether something inside of `path` changes."""
+        """True if something inside `path` changes."""
         return any(len(one) > len(path) and one[: len(path)] == path for one in (*self.dropped, *self.renamed, *self.assigned))
 
 
 def stored_value(value: str, kind: pa.DataType, *, checks: bool) -> str:
-    """An expression in the type of its column; `checks` as `Edits` has it, which values inside of others are not looked at for."""
+    """Expression with the type of its column; `checks` as in `Edits`, without values inside others."""
     name = to_spark_type(kind).simpleString()
     return assigned_as(value, name) if checks and not children(kind) else f"cast(({value}) as {name})"
 
 
 def edited(value: str, kind: pa.DataType, path: Path, edits: Edits) -> str:
-    """`value`, which is of the type `kind` and stands at `path` (lower case), with the edits made.
+    """`value` (of type `kind`, at the lower-case `path`) with the edits applied.
 
-    A field that is assigned in a struct that is null makes it one whose other fields are null. Raises `UnsupportedSqlError` for an
-    assignment inside a list or map, and for a struct that would lose its last field; `SqlError` for one to a field that is not there.
+    Assigning a field of a null struct gives a struct whose other fields are null. Raises `UnsupportedSqlError` for an assignment inside a
+    list or map, and for a struct that would lose its last field; `SqlError` for an unknown field.
     """
     given = edits.assigned.get(path)
     if given is not None:
@@ -91,9 +91,9 @@ def _items(value: str, kind: pa.DataType, path: Path, change: Callable[[str, pa.
 
 
 def conformed(value: str, kind: pa.DataType, wanted: pa.DataType, stored: str | None = None, depth: int = 0) -> str:
-    """`value` of the type `kind` in the type `wanted`, fields of structs by their names. Those that `kind` has not are those of `stored`.
+    """`value` (of type `kind`) in the type `wanted`, struct fields matched by name. Fields that `kind` lacks come from `stored`.
 
-    `stored` is of the type `wanted`; without it, and inside of lists and maps, they are null.
+    `stored` has the type `wanted`; without it, and inside lists and maps, they are null.
     """
     if kind == wanted:
         return value
@@ -120,9 +120,9 @@ def _conformed_struct(value: str, kind: pa.DataType, wanted: pa.DataType, stored
 
 
 def check_fields(kind: pa.DataType, wanted: pa.DataType, path: str, what: str = "") -> None:
-    """Raise `SqlError` for a field inside of a value of the type `kind` that `wanted`, which `what` and `path` call, has not.
+    """Raise `SqlError` for a field in `kind` that `wanted` lacks; `what` and `path` name the value.
 
-    A value that is only null has every field.
+    A null value has every field.
     """
     known = {one.name.lower(): one for one in children(wanted)}
     for one in [] if pat.is_null(wanted) else children(kind):
@@ -134,9 +134,9 @@ def check_fields(kind: pa.DataType, wanted: pa.DataType, path: str, what: str = 
 
 
 def by_field_names(assignments: Assignments, schema: pa.Schema, kinds_of: Callable[[Sequence[str]], Sequence[DataType]]) -> Assignments:
-    """The assignments, where structs have their fields in another order with these in the columns' order: Spark casts by position.
+    """Assignments with struct fields in the columns' order, because Spark casts by position.
 
-    `kinds_of` expressions are their types. Raises `SqlError` for a struct that has other fields than its column.
+    `kinds_of` gives the types of expressions. Raises `SqlError` for a struct with other fields than its column.
     """
     wanted = [_kind_at(schema, tuple(name.lower().split("."))) for name, _ in assignments]
     numbers = [number for number, kind in enumerate(wanted) if kind is not None and children(kind)]
@@ -150,7 +150,7 @@ def by_field_names(assignments: Assignments, schema: pa.Schema, kinds_of: Callab
 
 
 def in_fields_order(name: str, value: str, given: pa.DataType, wanted: pa.DataType) -> str:
-    """`value` for the column `name`, its structs with their fields in the column's order. Raises `SqlError` where it has other fields."""
+    """`value` for the column `name` with struct fields in the column's order. Raises `SqlError` if the fields differ."""
     if _in_order(given, wanted):
         return value
     check_fields(given, wanted, name)
@@ -159,8 +159,8 @@ def in_fields_order(name: str, value: str, given: pa.DataType, wanted: pa.DataTy
 
 
 def _in_order(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether what has the same place has the same name, at every depth. `struct(1, 2)` has no other order than that, `null` and
-    `array()` fit everything.
+    """True if fields at the same position have the same name, at every depth. `struct(1, 2)` has only positions, and `null` and `array()`
+    fit everything.
     """
     if pat.is_null(given):
         return True
@@ -171,7 +171,7 @@ def _in_order(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _kind_at(schema: pa.Schema, path: Path) -> pa.DataType | None:
-    """None where nothing is there."""
+    """Value at a path; None if it does not exist."""
     try:
         return field_at(schema, path)[1].type
     except SchemaIncompatibleError:

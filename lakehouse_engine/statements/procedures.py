@@ -1,4 +1,4 @@
-"""CALL: a procedure of the engine, its answer as a DataFrame."""
+"""CALL: runs a procedure of the engine and returns a DataFrame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakehouse_engine.statements.context import Execution
 
 
 def call(run: Execution, statement: Call) -> DataFrame:
-    """Carry a procedure out at once; the DataFrame holds its answer. The statement is checked before the table is looked for."""
+    """Run a procedure at once. The statement is checked before the table is looked up."""
     if statement.procedure == "help":
         return run.rows(["procedure", "arguments"], help_rows(statement))
     prepared = prepare(statement)

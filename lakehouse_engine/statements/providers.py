@@ -1,4 +1,4 @@
-"""CREATE TABLE ... USING delta: an answer where Spark would have none."""
+"""CREATE TABLE ... USING delta and other formats: an error message better than Spark's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from lakehouse_engine.statements.context import Execution
 
 
 def check_provider(run: Execution, statement: Statement) -> None:
-    """Refuse a table of another format in a schema that only the warehouse has: Spark would say that there is no such schema.
+    """Refuse a table of another format in a schema of the warehouse: Spark would report that the schema does not exist.
 
-    Where Spark's own catalog has a schema of that name the table is Spark's. Raises `UnsupportedSqlError`.
+    If Spark's catalog has that schema, the table is Spark's. Raises `UnsupportedSqlError`.
     """
     found = foreign_table(statement.text) if isinstance(statement, (Passthrough, Query)) else None
     if found is None:
@@ -33,4 +33,4 @@ def _schema(run: Execution, name: str) -> str | None:
     try:
         return run.catalog.find_schema(name)
     except SqlError:
-        return None  # no name of a schema of the warehouse: Spark says what it makes of it
+        return None  # not a schema name of the warehouse: Spark reports what it makes of it

@@ -1,4 +1,4 @@
-"""Statements that belong together: what they read is one state of each table, and what is written of it names that state."""
+"""Groups of statements that read one state of each table, and write against that state."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from lakehouse_engine.statements.dispatch import execute
 
 
 class Reading:
-    """Made by `Lakehouse.reading`. A write that finds what was read changed raises `ChangedSinceReadError`: then begin with a new one."""
+    """Made by `Lakehouse.reading`. A write raises `ChangedSinceReadError` if what was read has changed; start a new reading then."""
 
     def __init__(self, run: Execution) -> None:
         self._run = replace(run, repeats=0)
 
     def sql(self, text: str, args: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
-        """As `Lakehouse.sql`, but that every table is read as it was when this reading met it first."""
+        """Like `Lakehouse.sql`, with every table in the state in which this reading first met it."""
         return execute(replace(self._run, args=args), text)
 
     def stored_rows(self, parts: Parts, where: str | None = None, called: str = "") -> DataFrame:
-        """The table's rows with their meta columns. At least those for which the condition `where` is true, in which the table is called
-        `called`: files of which statistics or partition paths say that none of these is in them are not read.
+        """The table's rows with meta columns; at least those that match `where`, in which the table is named `called`. Files that cannot
+        hold such rows, by statistics or partition path, are not read.
         """
         return self._run.pins.stored_rows(self._run.pins.name(parts), self._run.reads, rows_where(where, called))
 
     def wrote(self, parts: Parts, instant: str) -> None:
-        """Say that a table that was read has a write of one's own: what is read of it next has it."""
+        """Record an own write of a table that was read, so that the next read of it includes the write."""
         self._run.reads.wrote(self._run.catalog.table(self._run.pins.name(parts)), instant)
 
     def expected(self, parts: Parts) -> ExpectedState | None:
-        """What was read of a table, as the argument `expected` of its writes; None where its newest rows were not."""
+        """What was read of a table, for the argument `expected` of its writes; None if its newest rows were not read."""
         return self._run.expected(parts)

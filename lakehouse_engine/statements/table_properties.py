@@ -1,4 +1,4 @@
-"""TBLPROPERTIES of CREATE TABLE: what they say of a table's key, order, partitions and type, in Hudi's SQL names or under Hudi's keys."""
+"""TBLPROPERTIES of CREATE TABLE: key, ordering, partitions and type, under Hudi's SQL names or keys."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _TYPES = {"copy_on_write": "cow", "merge_on_read": "mor"}
 
 @dataclass(frozen=True, slots=True)
 class TableProperties:
-    """`fields` are the argument of `Lakehouse.create_table` that a property means, and its value; `options` all other `hoodie.*` keys."""
+    """`fields` are arguments of `Lakehouse.create_table` that properties set; `options` all other `hoodie.*` keys."""
 
     fields: dict[str, str]
     options: dict[str, str]
 
     @classmethod
     def of(cls, properties: Properties) -> TableProperties:
-        """Raises `OptionError` for a property without effect, and for two that say different things of one field."""
+        """Raises `OptionError` for a property without effect, and for two that contradict each other."""
         fields: dict[str, str] = {}
         options: dict[str, str] = {}
         said: dict[str, str] = {}
         for key, value in properties:
             field = _SQL_NAMES.get(key.lower()) or TABLE_KEYS.get(key.lower())
-            if key.lower() == PARTITION_FIELD_OPTION and ":" not in value:  # else it says how a key generator makes paths of them
+            if key.lower() == PARTITION_FIELD_OPTION and ":" not in value:  # otherwise it says how a key generator makes paths of them
                 field = "partition_by"
             if field is None:
                 _check_is_option(key)
@@ -42,7 +42,7 @@ class TableProperties:
         return cls(fields, options)
 
     def names(self, field: str) -> tuple[str, ...]:
-        """The columns that a field names."""
+        """Columns that a field names."""
         return _names(self.fields.get(field))
 
 

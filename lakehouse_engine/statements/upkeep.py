@@ -1,4 +1,4 @@
-"""Statements by which other engines keep a table in order."""
+"""Maintenance statements of other engines."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.procedures import call
 
 _INDEX_COLUMNS = ("index_name", "col_name", "index_type", "col_options", "options")
-"""Hudi's, of SHOW INDEXES."""
+"""Hudi's columns of SHOW INDEXES."""
 
 
 def nothing_to_do(run: Execution, statement: NothingToDo) -> DataFrame:
-    """A note that says so. Raises `TableNotFoundError`."""
+    """A note that the statement does nothing. Raises `TableNotFoundError`."""
     name = run.catalog.table(run.pins.name(statement.name))
     return run.rows(["note"], [[f"{statement.statement} has nothing to do on {name}: {statement.because}"]])
 
 
 def restore_table(run: Execution, statement: RestoreTable) -> DataFrame:
-    """Back to the newest write up to a moment; the answer is that of `restore_to_instant`. Raises as `HoodieTable.restore`."""
+    """Restore to the newest write up to a moment; answers like `restore_to_instant`. Raises as `HoodieTable.restore`."""
     state = run.table(statement.name).state
     moment = moment_of(state, statement.to)
     newest = state.timeline.completed().writes().up_to(moment).last()

@@ -1,1 +1,1 @@
-"""Files as bytes: the one door to a file system or an object store."""
+"""Files as bytes: the only access to a file system or object store."""

@@ -1,4 +1,4 @@
-"""Two directories that trade places in one step, where the system can do that."""
+"""Swaps two directories in one step, on systems that support it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNO
 
 
 def exchange(first: str, second: str) -> bool:
-    """Whether the paths have traded places; False, with nothing changed, where system or file system cannot do it in one step.
+    """Swap the paths; False, with nothing changed, if system or file system cannot do it in one step.
 
-    Raises `OSError` where one is not there, or may not be moved.
+    Raises `OSError` if one does not exist or may not be moved.
     """
     before, after = os.fsencode(first), os.fsencode(second)
     library = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""A storage that fails on request: crash tests run an action once for every mutating call that it makes."""
+"""A storage that fails on request: crash tests run an action once for each of its mutating calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 
 class SimulatedCrash(BaseException):
-    """The process died here. No `Exception`, so that no cleanup in the code under test can catch it by accident."""
+    """The process dies here. Not an `Exception`, so that no cleanup in the code under test catches it."""
 
 
 class Fault(StrEnum):
@@ -41,13 +41,11 @@ class _Plan:
 
 
 class FaultyStorage:
-    """Passes everything to `inner`, and has the fault happen at the n-th mutating call, counted from 1.
+    """Passes calls to `inner` and applies the fault to the n-th mutating call, counted from 1.
 
-    Mutating calls are create, overwrite, delete, delete_tree, delete_empty, rename_tree, exchange_trees, link and open_output; in an
-    object store also put_tagged, copy_object and delete_all.
-    `mutations` names those made so far ("create
-    .hoodie/..."), so a first run without a fault enumerates the points. After a simulated crash every call raises
-    `SimulatedCrash`; recovery goes through a new object over the same `inner`.
+    Mutating calls are create, overwrite, delete, delete_tree, delete_empty, rename_tree, exchange_trees, link and open_output; in an object
+    store also put_tagged, copy_object and delete_all. `mutations` lists them ("create .hoodie/..."), so a run without a fault enumerates
+    the points. After a simulated crash every call raises `SimulatedCrash`; recovery uses a new object over the same `inner`.
     """
 
     def __init__(self, inner: Storage, call: int = 0, fault: Fault = Fault.CRASH_BEFORE) -> None:
@@ -128,7 +126,7 @@ class FaultyStorage:
     def link(self, path: str, original: str) -> bool:
         return self._mutate(f"link {path}", lambda: self._inner.link(path, original))
 
-    # what object stores have besides
+    # additional methods of object stores
 
     def has_object(self, path: str) -> bool:
         self._alive()
@@ -161,7 +159,7 @@ class FaultyStorage:
         try:
             return call()
         finally:
-            # Also where the call was refused: a process dies after that as well.
+            # Also for a refused call: a process can die after that as well.
             self._after()
 
     def _alive(self) -> None:

@@ -1,7 +1,7 @@
-"""A directory of the local file system (or one mounted like it) as a storage.
+"""A directory of the local file system (or a mounted one) as a storage.
 
-Creation is a temporary file in the same directory, fsync, and a hard link to the final name: `link` fails if the name is taken,
-so of any number of processes exactly one creates a file, and a reader never sees half of it.
+To create a file, it writes a temporary file in the same directory, syncs it, and hard-links it to the final name. `link` fails if the name
+is taken, so exactly one of any number of processes creates the file, and a reader never sees half of it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.storage.paths import check_relative, checksum_name, is_hidden_name, is_temporary_name, parent_of, temporary_name
 
 _NOT_LINKED = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""Another file system; one without links, or a file of somebody else's that the kernel protects; too many names."""
+"""Errors of a link: another file system, one without links, a protected file of another user, too many names."""
 _STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
 """A file was put there meanwhile, or a file system is mounted there."""
 _TRIES = 10
-"""Times to publish a file in a directory that other processes keep removing because it is empty."""
+"""Attempts to publish a file in a directory that other processes keep removing because it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
-    """Rooted at `root`: a path, made absolute, or a `file:` URI (not percent-decoded, as Hadoop reads them).
+    """Rooted at `root`: a path, made absolute, or a `file:` URI (not percent-decoded, like in Hadoop).
 
     The root need not exist. Raises `StorageError` for a URI of another scheme.
     """
@@ -50,7 +50,7 @@ class LocalStorage:
         object.__setattr__(self, "root", ospath.abspath(text))
 
     def uri(self, path: str = "") -> str:
-        # Hadoop's Path takes the text as it is: percent-encoding here would name another file.
+        # Hadoop's Path does not decode, so percent-encoding here would name another file.
         return f"file://{self._full(path)}"
 
     def local_path(self, path: str = "") -> str | None:
@@ -131,7 +131,7 @@ class LocalStorage:
                 os.unlink(full)
                 return
             while ospath.isdir(full):
-                # Another process may be removing the same tree: what it took away is no error.
+                # Another process may be removing the same tree: absent entries are no error.
                 with suppress(FileNotFoundError):
                     shutil.rmtree(full)
 
@@ -157,7 +157,7 @@ class LocalStorage:
         one, other = self._inside_unresolved(first), self._inside_unresolved(second)
         with as_storage_errors("exchange", first, self.root):
             if not exchange(one, other):
-                # Without the system's help there is a moment in which `second` is not there.
+                # Without the system call there is a moment without `second`.
                 aside = f"{other}.{uuid.uuid4().hex}"
                 os.rename(other, aside)
                 os.rename(one, other)
@@ -171,7 +171,7 @@ class LocalStorage:
             return pa.OSFile(full, "rb")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """As `Storage.open_output`; wrap the writing in `as_storage_errors`, for Arrow raises a bare `OSError` on a full disk."""
+        """Like `Storage.open_output`. Wrap writes in `as_storage_errors`: Arrow raises a bare `OSError` on a full disk."""
         full = self._inside(path)
         with as_storage_errors("write", path, self.root):
             _make_directories(ospath.dirname(full))
@@ -208,7 +208,7 @@ class LocalStorage:
         return ospath.join(self.root, relative) if relative else self.root
 
     def _inside(self, path: str) -> str:
-        """The absolute path, after making sure that no link on the way leads out of the root."""
+        """Absolute path, after checking that no link on the way leaves the root."""
         relative = check_relative(path)
         full = self._joined(relative)
         if not self._is_without_links(relative) and not self._is_inside(full):
@@ -216,15 +216,15 @@ class LocalStorage:
         return full
 
     def _inside_unresolved(self, path: str) -> str:
-        """As `_inside`, for removals: the last segment may be a link, for it is unlinked and not followed."""
+        """Like `_inside`, for removals: the last segment may be a link, because it is unlinked and not followed."""
         relative = check_relative(path)
         if not relative:
             raise UnsafePathError("the root of a storage is not deleted through it", root=self.root)
         return ospath.join(self._inside(parent_of(relative)), relative.rpartition("/")[2])
 
     def _is_without_links(self, relative: str) -> bool:
-        """Whether nothing on the way from the root is a link, so that the path cannot lead out. Resolving the root as well, which may be
-        deep, is most of what a look at a file costs.
+        """True if no part of the path below the root is a link, so that it cannot leave the root. Resolving the root too is most of the
+        cost of a lookup.
         """
         full = self.root
         for segment in relative.split("/"):
@@ -246,7 +246,7 @@ class LocalStorage:
         return real == root or real.startswith(root.rstrip("/") + "/")
 
     def _is_file_inside(self, link: str) -> bool:
-        """Links to directories are left out too: they may lead back up, and their files are listed where they are."""
+        """Leaves out links to directories too: they may form a loop, and their files are listed at their real place."""
         return ospath.isfile(link) and self._is_inside(link)
 
     def _entries(self, relative: str, wanted: Callable[[str], bool] = lambda name: not is_hidden_name(name)) -> Iterator[StoredFile]:
@@ -260,12 +260,12 @@ class LocalStorage:
             for entry in entries:
                 if not wanted(entry.name) or (entry.is_symlink() and not self._is_file_inside(entry.path)):
                     continue
-                # A file may vanish between the listing and its stat, and a link may be broken: then it is not there.
+                # A file may vanish between listing and stat, and a link may be broken: both count as absent.
                 with suppress(FileNotFoundError):
                     yield _stored_file(prefix + entry.name, entry.stat())
 
     def _published(self, full: str, data: bytes, publish: Callable[[str], None]) -> None:
-        """Let `publish` give a durable file with `data` its name. Once more where another process took the directory for an empty one."""
+        """Let `publish` name a durable file with `data`. Repeats once if another process removed the directory as empty."""
         for _ in range(_TRIES - 1):
             with suppress(FileNotFoundError):
                 with self._temporary(full, data) as temporary:
@@ -276,7 +276,7 @@ class LocalStorage:
 
     @contextmanager
     def _temporary(self, full: str, data: bytes) -> Iterator[str]:
-        """A durable file with `data` beside `full`, removed at the end unless it was renamed away."""
+        """A durable temporary file with `data` beside `full`, removed at the end unless it was renamed."""
         directory = ospath.dirname(full)
         _make_directories(directory)
         temporary = ospath.join(directory, temporary_name(uuid.uuid4().hex))
@@ -285,7 +285,7 @@ class LocalStorage:
                 file.write(data)
                 file.flush()
                 if data:
-                    # An empty file is all in its directory entry, which is synced in any case.
+                    # An empty file is only a directory entry, which is synced anyway.
                     os.fsync(file.fileno())
             yield temporary
         finally:
@@ -293,7 +293,7 @@ class LocalStorage:
                 os.unlink(temporary)
 
     def _sync_directory(self, directory: str, path: str) -> None:
-        # Another process that removed the directory since then has removed what was made in it.
+        # If another process removed the directory, what was made in it is gone.
         with as_storage_errors("make durable", path, self.root), suppress(FileNotFoundError):
             _fsync(directory)
 
@@ -304,7 +304,7 @@ def _stored_file(path: str, status: os.stat_result) -> StoredFile:
 
 
 def _rename(before: str, after: str) -> None:
-    """Once more where another process took the directory of the new name for an empty one."""
+    """Repeats once if another process removed the target's directory as empty."""
     for _ in range(_TRIES):
         _make_directories(ospath.dirname(after))
         try:
@@ -321,7 +321,7 @@ def _rename(before: str, after: str) -> None:
 
 
 def _remove_if_empty(directory: str) -> None:
-    """A directory with nothing in it but names that no listing shows, which go with it."""
+    """Remove a directory that holds only unlisted names, with those."""
     with suppress(FileNotFoundError):
         names = os.listdir(directory)
         if not all(map(is_hidden_name, names)):
@@ -336,14 +336,14 @@ def _remove_if_empty(directory: str) -> None:
 
 
 def _remove_checksum(full: str) -> None:
-    """A checksum file of former content makes Hadoop refuse the new one."""
+    """Remove a checksum file of earlier content; Hadoop would reject the new content."""
     directory, name = ospath.split(full)
     with suppress(FileNotFoundError):
         os.unlink(ospath.join(directory, checksum_name(name)))
 
 
 def _let_go_of_shared(full: str) -> None:
-    """What a clone shares must not change under its other name: the file to be written is another one."""
+    """Break a link before a file is opened for writing: a clone shares it under another name."""
     with suppress(FileNotFoundError):
         if os.stat(full).st_nlink > 1:
             os.unlink(full)
@@ -353,7 +353,7 @@ def _link(temporary: str, full: str) -> None:
     try:
         os.link(temporary, full)
     except FileExistsError:
-        # A network file system may repeat a link whose answer was lost: then the name that is there is ours.
+        # A network file system may repeat a link whose answer was lost; then the existing name is ours.
         if not ospath.samefile(temporary, full):
             raise
 

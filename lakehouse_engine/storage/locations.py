@@ -1,4 +1,4 @@
-"""Which storage a location is in."""
+"""Chooses the storage for a location."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.read_only import ReadOnlyStorage
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
-"""Schemes of locations in object stores, and the one that the engine uses for each."""
+"""Schemes of locations in object stores, and the engine's name for each."""
 
 
 @runtime_checkable
 class Nesting(Protocol):
-    """A storage that no location names, as one in memory: it makes those that are rooted at its directories."""
+    """A storage without locations, for example in memory: it makes storages rooted at its directories."""
 
     def below(self, path: str) -> Storage: ...
 
 
 def is_object_store(location: str) -> bool:
-    """Whether a location is an address in an object store, and not a directory."""
+    """True if a location is an address in an object store."""
     return location.partition("://")[0] in SCHEMES and "://" in location
 
 
 def place_of(location: str) -> tuple[str, str, str]:
-    """Of an address in an object store: scheme, bucket, and the key that it ends with, all as they stand there."""
+    """Scheme, bucket and key of an address in an object store, as written."""
     scheme, _, rest = location.partition("://")
     bucket, _, key = rest.partition("/")
     return scheme, bucket, key
 
 
 def storage_for(location: str, options: Mapping[str, str] | None = None) -> Storage:
-    """The storage that is rooted at `location`: a directory, or `s3://bucket/path`, `gs://...`, `az://...` with the store's `options`
-    (docs/object-stores.md). Nothing is asked of the store.
+    """Storage rooted at `location`: a directory, or `s3://bucket/path`, `gs://...`, `az://...` with the store's `options`
+    (docs/object-stores.md). Sends no request.
 
-    Raises `OptionError` for a location that the engine has no storage for, for options of a directory, and for those that there are not.
+    Raises `OptionError` for a location without a storage, for options of a directory, and for unknown options.
     """
     if is_object_store(location):
-        # Loaded where it is used: who keeps tables in directories need not wait for its client.
+        # Imported on use: tables in directories need not wait for the client.
         found: Storage = import_module("lakehouse_engine.storage.objects.store").ObjectStorage.at(location, options)
         return found
     scheme, is_uri, _ = location.partition("://")
@@ -54,7 +54,7 @@ def storage_for(location: str, options: Mapping[str, str] | None = None) -> Stor
 
 
 def storage_below(storage: Storage, path: str) -> Storage:
-    """The storage that is rooted at a directory of another one; one that is only read, of one that is."""
+    """Storage rooted at a directory of another one; read-only if that one is."""
     if isinstance(storage, ReadOnlyStorage):
         return replace(storage, inner=storage_below(storage.inner, path))
     if isinstance(storage, Nesting):
@@ -63,20 +63,20 @@ def storage_below(storage: Storage, path: str) -> Storage:
 
 
 def options_of(storage: Storage) -> tuple[tuple[str, str], ...]:
-    """What a storage was opened with, as pairs; nothing for a directory."""
+    """Options with which a storage was opened, as pairs; empty for a directory."""
     inner = getattr(storage, "inner", storage)
     return tuple(getattr(inner, "options", ()))
 
 
 def identity_of(storage: Storage) -> Hashable:
-    """What a file of a storage is known by in this process, besides its path; None in memory, where two storages may have one name."""
+    """Identifies a storage in this process, with a path its files; None in memory, where two storages may have the same name."""
     if storage.local_path() is not None:
         return storage.root
     return (storage.root, options_of(storage)) if in_object_store(storage) else None
 
 
 def has_file(storage: Directories, path: str) -> bool:
-    """Whether a file of that name is there, asked as cheaply as the storage can."""
+    """True if a file of that name exists, by the storage's cheapest request."""
     if in_object_store(storage):
         return storage.has_object(path)
     found = storage.head(path)
@@ -84,7 +84,7 @@ def has_file(storage: Directories, path: str) -> bool:
 
 
 def discard(storage: Storage, path: str) -> None:
-    """Delete a file that need not be there, with one request where that is enough."""
+    """Delete a file that need not exist, with one request if possible."""
     if in_object_store(storage):
         storage.delete_all([path])
     else:
@@ -92,5 +92,5 @@ def discard(storage: Storage, path: str) -> None:
 
 
 def in_object_store(storage: Directories) -> TypeGuard[TaggedStorage]:
-    """Whether it has objects, which are replaced by tag and have no second name, and of which none can be moved."""
+    """True if the storage holds objects, which are replaced by tag, have no second name, and cannot be moved."""
     return is_object_store(storage.root)

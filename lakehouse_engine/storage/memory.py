@@ -1,4 +1,4 @@
-"""A storage in memory, flat like an object store: a directory is there as long as a file below it is."""
+"""A storage in memory, flat like an object store: a directory exists as long as a file below it does."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _Files = MutableMapping[str, tuple[bytes, int]]
 
 
 class MemoryStorage:
-    """Holds every file as bytes, safely for several threads. For tests; two with the same `root` share nothing but the name."""
+    """Holds every file as bytes; thread-safe. For tests. Two with the same `root` share only the name."""
 
     def __init__(self, root: str = "memory://table") -> None:
         self._root = root.rstrip("/")
         self._files: _Files = {}
         self._guard = threading.RLock()
-        self._emptied: set[str] = set()  # folders stay when their last file goes, and can be synced
+        self._emptied: set[str] = set()  # folders stay when their last file is deleted, and can be synced
 
     @property
     def root(self) -> str:
@@ -39,7 +39,7 @@ class MemoryStorage:
         return None
 
     def below(self, path: str) -> MemoryStorage:
-        """The storage that is rooted at a directory of this one: the same files."""
+        """Storage rooted at a directory of this one, with the same files."""
         relative = self._file_path(path)
         other = type(self)(self.uri(relative))
         other._files, other._guard = _Below(self._files, f"{relative}/"), self._guard
@@ -170,13 +170,13 @@ class MemoryStorage:
 
     def _put(self, relative: str, data: bytes) -> None:
         before = self._files.get(relative)
-        # Another content has another time, also within a millisecond: that is all that a version tells of files of one size.
+        # New content gets a new time even within a millisecond: versions of files of one size differ only in that.
         modified = max(time.time_ns() // 1_000_000, 0 if before is None else before[1] + 1)
         self._files[relative] = (bytes(data), modified)
 
 
 class _Below(MutableMapping[str, tuple[bytes, int]]):
-    """The files below a directory, by their paths from there."""
+    """Files below a directory, by relative path."""
 
     def __init__(self, files: _Files, prefix: str) -> None:
         self._inner, self._prefix = files, prefix

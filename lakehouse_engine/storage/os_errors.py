@@ -1,4 +1,4 @@
-"""The operating system's errors as the engine's, in one place."""
+"""Turns the operating system's errors into the engine's."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _ADVICE = {
 
 
 def is_full(error: StorageError) -> bool:
-    """Whether the storage has no room left."""
+    """True if the storage is full."""
     return error.context.get("errno") in (str(errno.ENOSPC), str(errno.EDQUOT))
 
 
 @contextmanager
 def as_storage_errors(what: str, path: str, root: str) -> Iterator[None]:
-    """Turn an `OSError` inside the block into a `StorageError` with `path`, also those that Arrow raises while it writes.
+    """Turn an `OSError` in the block into a `StorageError` with `path`, including those that Arrow raises while it writes.
 
-    `what` is the verb of the message ("write", "list"). An absent file becomes `StoredFileNotFoundError`, one that is there
+    `what` is the verb of the message ("write", "list"). An absent file becomes `StoredFileNotFoundError`, an existing one
     `StoredFileExistsError`; the cause is kept.
     """
     try:

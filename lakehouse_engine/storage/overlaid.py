@@ -1,6 +1,6 @@
-"""A warehouse some of whose tables are in another directory of it, for those who look through this storage.
+"""A warehouse in which some tables are read from another, hidden directory.
 
-Who looks through the warehouse's own storage sees nothing of them: the directory is hidden.
+Readers of the warehouse's own storage do not see them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakehouse_engine.storage.base import Listing, Storage, StoredFile, Tag, Tag
 from lakehouse_engine.storage.paths import check_relative
 
 _SUFFIX = "__dbt_tmp"
-"""A table that is about to take the place of one is where that one is."""
+"""A table that will replace one takes that one's place here."""
 _BESIDE = (".views", ".docs")
 
 
@@ -30,9 +30,9 @@ def check_hidden(folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OverlaidStorage:
-    """`inner` is rooted at the warehouse; what belongs to the tables `names` (`schema.table`, in lower case) is below `folder` of it.
+    """`inner` is rooted at the warehouse; files of the tables `names` (`schema.table`, in lower case) are below its `folder`.
 
-    `names` is asked each time, so that a table can join while others look.
+    `names` is asked each time, so a table can join while others read.
     """
 
     inner: Storage
@@ -109,7 +109,7 @@ class OverlaidStorage:
     def sync(self, path: str) -> None:
         self.inner.sync(self._there(path))
 
-    # of object stores
+    # methods of object stores
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
         return self._tagged.read_tagged(self._there(path))
@@ -142,11 +142,11 @@ class OverlaidStorage:
         return f"{self.folder}/{relative}" if relative else self.folder
 
     def _shown(self, entries: Listing) -> Listing:
-        """Entries of the other directory under the names that they are known by."""
+        """Entries of the other directory under the visible names."""
         return [replace(entry, path=entry.path.removeprefix(f"{self.folder}/")) for entry in entries]
 
     def _is_over(self, relative: str) -> bool:
-        """Whether it is (below) a table's directory `schema/table`, or a file by its name: its comments, or a view in its place."""
+        """True if it is in a table's directory `schema/table`, or belongs to the table by name: its comments, or a view in its place."""
         schema, _, rest = relative.partition("/")
         name, _, file = rest.partition("/")
         if name in _BESIDE:

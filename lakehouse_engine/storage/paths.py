@@ -1,4 +1,4 @@
-"""Which paths a storage accepts, and which names it never shows."""
+"""Paths that a storage accepts, and names that it never lists."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _TEMPORARY_SUFFIX = ".tmp"
 def check_relative(path: str) -> str:
     """`path` without a trailing slash; "" is the root itself.
 
-    Raises `UnsafePathError` for an absolute path, for segments that are empty, `.` or `..`, and for NUL: names also come from
-    timeline files and from data, and must not reach outside the table.
+    Raises `UnsafePathError` for an absolute path, for segments that are empty, `.` or `..`, and for NUL: names also come from timeline
+    files and data, and must not leave the table.
     """
     if path in ("", "/"):
         if path:
@@ -27,27 +27,27 @@ def check_relative(path: str) -> str:
 
 
 def parent_of(path: str) -> str:
-    """The directory of `path`; "" for a direct child of the root."""
+    """Directory of `path`; "" for a direct child of the root."""
     return path.rpartition("/")[0]
 
 
 def temporary_name(token: str) -> str:
-    """A name for a file not published yet: hidden, and neither an instant, a data file nor a log file in Hudi's grammar."""
+    """Hidden name for an unpublished file; neither an instant, a data file nor a log file in Hudi's grammar."""
     return f"{_TEMPORARY_PREFIX}{token}{_TEMPORARY_SUFFIX}"
 
 
 def is_temporary_name(name: str) -> bool:
-    """Whether `temporary_name` made it."""
+    """True if `temporary_name` made it."""
     return name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX)
 
 
 def checksum_name(name: str) -> str:
-    """The side file that Hadoop's local file system keeps beside `name`."""
+    """Checksum file that Hadoop's local file system keeps beside `name`."""
     return f".{name}.crc"
 
 
 def is_hidden_name(name: str) -> bool:
-    """Whether listings leave `name` out: leftover temporary files and Hadoop's checksum side files."""
+    """True if listings leave `name` out: temporary files and Hadoop's checksum files."""
     if not name.startswith("."):
         return False
     return name.endswith(".crc") or is_temporary_name(name)

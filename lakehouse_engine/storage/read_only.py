@@ -1,4 +1,4 @@
-"""A storage that is only read: of a warehouse that is attached to another one. Whatever would change something is refused."""
+"""Read-only storage for an attached warehouse; changes are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakehouse_engine.storage.base import Listing, Storage, StoredFile, Tag, Tag
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyStorage:
-    """Passes what reads to `inner`, and refuses what changes. `name`: of the catalog, for messages."""
+    """Passes reads to `inner` and refuses changes. `name` is the catalog's, for messages."""
 
     inner: Storage
     name: str
@@ -47,7 +47,7 @@ class ReadOnlyStorage:
     def open_input(self, path: str) -> pa.NativeFile:
         return self.inner.open_input(path)
 
-    # of object stores
+    # methods of object stores
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
         return cast("TaggedStorage", self.inner).read_tagged(path)
@@ -58,7 +58,7 @@ class ReadOnlyStorage:
     def walk_up_to(self, path: str, most: int) -> Listing | None:
         return cast("TaggedStorage", self.inner).walk_up_to(path, most)
 
-    # what changes something
+    # changes
 
     def create(self, path: str, data: bytes) -> NoReturn:
         self.refuse(path)
@@ -105,12 +105,12 @@ class ReadOnlyStorage:
 
 
 def refusal(name: str, root: str, path: str = "") -> ReadOnlyError:
-    """The error for a change of an attached warehouse."""
+    """Error for a change of an attached warehouse."""
     message = f"the catalog {name} ({root}) is attached to be read only, and nothing in it was changed: open that warehouse itself to write"
     return ReadOnlyError(message, path=path or None)
 
 
 def check_writable(storage: Storage) -> None:
-    """Raise `ReadOnlyError` for a storage that is only read."""
+    """Raise `ReadOnlyError` if the storage is read-only."""
     if isinstance(storage, ReadOnlyStorage):
         storage.refuse()

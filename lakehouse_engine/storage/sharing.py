@@ -1,4 +1,4 @@
-"""A file of one storage as a file of another one, or under a second name of the same."""
+"""Shares a file between storages, or gives it a second name in the same one."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from lakehouse_engine.storage.os_errors import as_storage_errors
 
 _AT_ONCE = 8 * 1024 * 1024
 _MOST_BY_STORE = 5 * 1024**3
-"""Bytes of an object that S3 copies by itself, with one request."""
+"""Largest object (bytes) that S3 copies with one request."""
 
 
 def link_file(source: Storage, path: str, target: Storage, name: str) -> bool:
-    """As `Storage.link`; False where `source` has no files of this machine."""
+    """Like `Storage.link`; False if `source` has no local files."""
     original = source.local_path(path)
     return original is not None and target.link(name, original)
 
 
 def copy_file(source: Storage, path: str, target: Storage, name: str, *, size: int) -> None:
-    """Durable on return. By the store itself, where both are in one bucket and the file's `size` allows for it.
+    """Copy a file; durable on return. The store copies it if both are in one bucket and the file's `size` permits.
 
     Raises `StorageError`, and `StoredFileNotFoundError` without the original.
     """

@@ -1,4 +1,4 @@
-"""Whether files can be made at the root of a storage, found out by making one."""
+"""Tests whether files can be made at the root of a storage by making one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PROBE = ".lakehouse-probe-"
 
 
 def check_usable(storage: Storage) -> None:
-    """Make a file at the root of `storage` and delete it again. Missing folders are made for it, and removed again.
+    """Make a file at the root of `storage` and delete it again, with any folders made for it.
 
-    Raises `UnusablePlaceError`, which says what stands in the way, and `ReadOnlyError` for a storage that is only read.
+    Raises `UnusablePlaceError` with the obstacle, and `ReadOnlyError` for a read-only storage.
     """
     check_writable(storage)
     root = storage.local_path()
@@ -27,12 +27,12 @@ def check_usable(storage: Storage) -> None:
         _write_probe(storage)
     finally:
         for folder in missing:
-            with suppress(OSError):  # not made, or somebody else put something there meanwhile
+            with suppress(OSError):  # not made, or another process put something there meanwhile
                 os.rmdir(folder)
 
 
 def _missing_folders(root: str) -> list[str]:
-    """Folders that have to be made for `root`, itself first. Raises `UnusablePlaceError` where a file is in the way."""
+    """Missing folders of `root`, itself first. Raises `UnusablePlaceError` if a file is in the way."""
     missing: list[str] = []
     place = root
     while not os.path.isdir(place):

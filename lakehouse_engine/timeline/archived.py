@@ -1,4 +1,4 @@
-"""The archived timeline: instants that left the active one (hudi-format 8). Read only when somebody asks for history."""
+"""The archived timeline: instants that left the active one (hudi-format 8). Read only for history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
 from lakehouse_engine.format.log.reader import read_blocks
-from lakehouse_engine.format.timeline.archived import (
+from lakehouse_engine.format.v6.archived import (
     MERGE_PLAN,
     ArchiveLinks,
     archive_blocks,
@@ -23,9 +23,9 @@ from lakehouse_engine.format.timeline.archived import (
     read_archived_instants,
     salvage_archive,
 )
-from lakehouse_engine.format.timeline.archived_record import archived_commit
-from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.metadata_avro import decode_record
+from lakehouse_engine.format.v6.archived_record import archived_commit
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v6.metadata_avro import decode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage, StoredFile
@@ -37,7 +37,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """Names of files of the archive: what is merged into what."""
+    """Names of archive files: sources of a merge, and the merged file."""
 
     target: str
     sources: tuple[str, ...]
@@ -45,7 +45,7 @@ class MergePlan:
 
 @dataclass(frozen=True, slots=True)
 class NewestFile:
-    """The last archive file: its instants in order of time, or the names of those that it was merged from."""
+    """The last archive file: its instants in time order, or the names of the files that it was merged from."""
 
     instants: Sequence[Instant] = ()
     merged_from: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class NewestFile:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTimeline:
-    """Reads the archive of one table. `folder` is the table's `hoodie.archivelog.folder`, below the active timeline."""
+    """Reads one table's archive. `folder` is the table's `hoodie.archivelog.folder`, below the active timeline."""
 
     storage: Storage
     layout: Layout
@@ -65,24 +65,24 @@ class ArchivedTimeline:
         return f"{self.layout.timeline_folder}/{self.folder}"
 
     def files(self, listed: Iterable[StoredFile] | None = None) -> list[StoredFile]:
-        """Archive files, oldest first. `listed`: what `listed` said before."""
+        """Archive files, oldest first. `listed`: an earlier result of `listed`."""
         entries = self.listed() if listed is None else listed
         numbered = [(number, entry) for entry in entries if (number := archive_file_number(entry.name)) is not None]
         return [entry for _, entry in sorted(numbered, key=lambda pair: pair[0])]
 
     def newer(self, number: int, files: Sequence[StoredFile]) -> list[StoredFile]:
-        """Those of `files` with a number above that one."""
+        """Those of `files` with a higher number."""
         return [file for file in files if (archive_file_number(file.name) or 0) > number]
 
     def newest_number(self) -> int:
-        """The number of the newest archive file, 0 without one. What a merge of Hudi's writes is none until it is finished: it may go, and
-        another get its name.
+        """Number of the newest archive file, 0 without one. The target of an unfinished Hudi merge does not count: it may disappear, and
+        its name be used again.
         """
         return self._newest_beside(self.merge_plan())
 
     def next_number(self, counted: int = 0) -> int:
-        """The number of the next archive file, above those of all there are and of one that a merge is about to write. `counted`: the
-        number of the newest one that there has been.
+        """Number of the next archive file, above all existing ones and the target of a pending merge. `counted`: number of the newest one
+        so far.
         """
         plan = self.merge_plan()
         planned = None if plan is None else archive_file_number(plan.target)
@@ -93,14 +93,14 @@ class ArchivedTimeline:
         return max((number for number in numbers if number is not None), default=0)
 
     def entries(self) -> Iterator[ArchivedEntry]:
-        """Every state of every archived instant, newest archive file first and in stored order within; each once.
+        """Every state of every archived instant, newest archive file first, in stored order within a file; each once.
 
-        Raises `CorruptLogError` for a damaged file, `MetadataError` for a record that is no archived instant.
+        Raises `CorruptLogError` for a damaged file, `MetadataError` for a record that is not an archived instant.
         """
         yield from self.entries_of(self.files())
 
     def entries_of(self, files: Sequence[StoredFile]) -> Iterator[ArchivedEntry]:
-        """As `entries`, of some of `files`."""
+        """`entries` of some of `files`."""
         seen: set[Instant] = set()
         for entry in self._read_all(read_archive, files):
             if entry.instant not in seen:
@@ -108,13 +108,13 @@ class ArchivedTimeline:
                 yield entry
 
     def entries_with(self, text: str) -> Iterator[ArchivedEntry]:
-        """As `entries`, and maybe more than once, of the blocks in which `text` stands, letter by letter: others are not decoded."""
+        """`entries`, possibly repeated, of the blocks that contain `text` literally: others are not decoded."""
         yield from self._read_all(partial(read_archive, sought=text.encode()), self.files())
 
     def lost(self, counted: int) -> tuple[str, ...]:
-        """Names of archive files that are gone, as far as others tell of them. `counted`: the number of the newest one that there has been.
+        """Missing archive files, as far as other files name them. `counted`: number of the newest one so far.
 
-        Another program may have merged files that are older than its own: nothing is claimed of those.
+        Another program may have merged files older than its own: nothing is claimed about those.
         """
         files = self.files()
         links = list(self._read_all(_links, files, _links))
@@ -130,21 +130,19 @@ class ArchivedTimeline:
         return not any(one.is_ours for one in self._read(file, _links, salvage=_links) or ())
 
     def instants(self) -> list[Instant]:
-        """Archived instants in order of time, each at the highest state that the archive has; raises as `entries`."""
+        """Archived instants in time order, each at its highest archived state; raises as `entries`."""
         return _highest(self._read_all(read_archived_instants, self.files()))
 
     def readable_instants(self) -> list[Instant]:
-        """As `instants`; of damaged files what is whole of them: for what does not hang on knowing all of them."""
+        """Like `instants`, with the intact parts of damaged files, if completeness is not needed."""
         return _highest(self._read_all(read_archived_instants, self.files(), _salvaged_instants))
 
     def damaged(self) -> list[tuple[StoredFile, FormatError]]:
-        """Archive files that do not decode, oldest first, with what is wrong with each."""
+        """Archive files that do not decode, oldest first, with the damage."""
         return [(file, error) for file in self.files() if (error := self._damage(file)) is not None]
 
     def commit_of(self, instant_time: str) -> tuple[Instant, bytes] | None:
-        """A completed write with the content of its file, as far as the archive keeps it; None where it is not there. Of damaged files
-        what is whole of them is read.
-        """
+        """A completed write with its file's content, as far as archived; None if absent. Reads the intact parts of damaged files."""
         for entry in self._read_all(salvage_archive, self.files()):
             metadata = archived_commit(entry) if entry.instant.requested_time == instant_time else None
             if metadata is not None:
@@ -152,10 +150,10 @@ class ArchivedTimeline:
         return None
 
     def newest_file(self) -> NewestFile:
-        """What the last archive file has: what a crash may have left on the active timeline too.
+        """Content of the last archive file, which a crash may have left on the active timeline too.
 
-        Nothing where that file is damaged: what is on both timelines is archived once more then, and counts once. No instants where files
-        of the archive were merged and nothing was archived after that: before it merges, archiving finishes what was left.
+        Empty if that file is damaged: instants on both timelines are then archived again, and count once. No instants if archive files were
+        merged and nothing was archived since: archiving finishes leftovers before it merges.
         """
         files = self.files()
         try:
@@ -175,9 +173,7 @@ class ArchivedTimeline:
     def _read_all(
         self, read: Callable[[bytes], list[_Read]], files: Sequence[StoredFile], salvage: Callable[[bytes], list[_Read]] | None = None
     ) -> Iterator[_Read]:
-        """What `read` finds in `files`, newest first, and in those that some of them were merged into meanwhile; of a damaged one what
-        `salvage` finds.
-        """
+        """What `read` finds in `files`, newest first, and in files that some were merged into meanwhile; `salvage` reads damaged ones."""
         oldest, done = (archive_file_number(files[0].name) or 0 if files else 0), set[str]()
         while files:
             torn, missing = self.torn_name(), []
@@ -202,7 +198,7 @@ class ArchivedTimeline:
         torn: str | None = None,
         salvage: Callable[[bytes], list[_Read]] | None = None,
     ) -> list[_Read] | None:
-        """None for a file that is gone: it was merged into a newer one."""
+        """None for a missing file: it was merged into a newer one."""
         try:
             data = self.storage.read(file.path)
         except StoredFileNotFoundError:
@@ -213,7 +209,7 @@ class ArchivedTimeline:
             return read(data)
         except FormatError as error:
             if file.name == torn:
-                return []  # what it is to be merged from is still there
+                return []  # its sources still exist
             if salvage is None:
                 raise self._told(error, file) from error
             logger.warning("archived instants are left out: %s", self._told(error, file))
@@ -223,9 +219,9 @@ class ArchivedTimeline:
         return type(error)(error.message, **{**error.context, "path": file.path, "table": self.storage.root})
 
     def torn_name(self) -> str | None:
-        """Name of the file that an unfinished merge writes (Hudi `HoodieMergeArchiveFilePlan`): it may be torn, without harm.
+        """Target file of an unfinished merge (Hudi `HoodieMergeArchiveFilePlan`): it may be torn, harmlessly.
 
-        None once something of what it merges is gone, for then it was whole.
+        None once a source is gone, because the target was then complete.
         """
         plan = self.merge_plan()
         if plan is None or not {entry.name for entry in self.files()}.issuperset(plan.sources):
@@ -233,7 +229,7 @@ class ArchivedTimeline:
         return plan.target
 
     def merge_plan(self) -> MergePlan | None:
-        """The merge of Hudi's that is not finished, if one has begun: a plan that is not whole has not."""
+        """Hudi's unfinished merge, if one has begun; an incomplete plan has not."""
         try:
             plan = decode_record("HoodieMergeArchiveFilePlan", self.storage.read(f"{self.path}/{MERGE_PLAN}"))
         except (StoredFileNotFoundError, FormatError):
@@ -242,7 +238,7 @@ class ArchivedTimeline:
         return MergePlan(target, tuple(sources)) if target else None
 
     def listed(self) -> list[StoredFile]:
-        """All files in the folder, archive files and what goes with them."""
+        """All files in the folder: archive files and their companions."""
         return [entry for entry in self.storage.list(self.path) if not entry.is_directory]
 
 

@@ -1,6 +1,6 @@
-"""Checkpoints of live files: what the writes up to an instant left, so that it is known when they are archived.
+"""Checkpoints of live files: what writes up to an instant left, recorded before they are archived.
 
-They are named by that instant, and never change. They lie where neither Hudi nor its Rust readers look (docs/adr/0014).
+They are named by that instant and never change. Neither Hudi nor its Rust readers look at their place (docs/adr/0014).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FormatError, StoredFileExistsError
-from lakehouse_engine.format.timeline.live_checkpoint import decode_live_files, encode_live_files
+from lakehouse_engine.format.v6.live_checkpoint import decode_live_files, encode_live_files
 from lakehouse_engine.model.live_files import LiveCheckpoint
 from lakehouse_engine.model.order import age, in_time_order, is_later
 from lakehouse_engine.storage.base import Storage
@@ -17,21 +17,21 @@ from lakehouse_engine.storage.base import Storage
 _SUFFIX = ".live.parquet"
 
 LIVE = ".hoodie/.aux/live"
-"""Where the checkpoint lies of the table."""
+"""Folder of the table's checkpoint."""
 
 SAVEPOINTED = ".hoodie/.aux/live-savepointed"
-"""Where the checkpoints lie of savepoints whose commits are archived: a savepoint itself names files, and says nothing more of them."""
+"""Folder of checkpoints for savepoints whose commits are archived: a savepoint itself only names files."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCheckpoints:
-    """Mutations are made under the table's lock, each of them may have been done before by a process that died."""
+    """Changes are made under the table's lock; each may have been done before by a process that died."""
 
     storage: Storage
     folder: str = LIVE
 
     def times(self) -> list[str]:
-        """The instants up to which there are checkpoints, newest first."""
+        """Instants of the checkpoints, newest first."""
         names = [entry.name for entry in self.storage.list(self.folder) if not entry.is_directory]
         found = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return in_time_order((time for time in found if time.isdigit()), age, newest_first=True)
@@ -40,8 +40,7 @@ class LiveCheckpoints:
         return f"{self.folder}/{time}{_SUFFIX}"
 
     def read(self, time: str) -> LiveCheckpoint:
-        """Raises `FormatError` naming the path where it is damaged, `StoredFileNotFoundError` where it is gone.
-        """
+        """Raises `FormatError` with the path if it is damaged, `StoredFileNotFoundError` if it is gone."""
         path = self.path(time)
         try:
             return decode_live_files(self.storage.read(path))
@@ -49,7 +48,7 @@ class LiveCheckpoints:
             raise FormatError(f"{error.message} ({path!r})", path=path, table=self.storage.root) from error
 
     def write(self, time: str, checkpoint: LiveCheckpoint) -> None:
-        """Make the checkpoint up to `time`; durable on return. One that is there already stays if it is whole."""
+        """Write the checkpoint up to `time`; durable on return. A complete existing one stays."""
         content = encode_live_files(checkpoint)
         try:
             self.storage.create(self.path(time), content)
@@ -60,7 +59,7 @@ class LiveCheckpoints:
                 self.storage.overwrite(self.path(time), content)
 
     def forget_before(self, time: str) -> None:
-        """Remove what a newer checkpoint has taken the place of."""
+        """Remove what a newer checkpoint replaces."""
         for known in self.times():
             if is_later(time, known):
                 self.storage.delete(self.path(known))
@@ -72,7 +71,7 @@ class LiveCheckpoints:
                 self.storage.delete(self.path(known))
 
     def forget_from(self, time: str) -> None:
-        """Remove what counts a write that is about to be taken back: that of `time`, or a later one."""
+        """Remove checkpoints that include a write about to be taken back: at `time`, or later."""
         for known in self.times():
             if not is_later(time, known):
                 self.storage.delete(self.path(known))

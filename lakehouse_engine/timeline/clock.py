@@ -20,14 +20,14 @@ logger = logging.getLogger(__name__)
 _TOLERANCE = timedelta(days=1)
 _WORTH_A_WARNING = timedelta(seconds=1)
 _REMEMBERED = 64
-"""Timelines ahead of the clock that one process is likely to write at a time."""
+"""Number of timelines ahead of the clock that one process is likely to write at a time."""
 
 
 class LastInstant:
-    """The newest instant times handed out, shared by threads.
+    """Newest instant times handed out, shared by threads.
 
-    Those by the clock are kept for each time zone, those that go on from a timeline ahead of it for each newest instant there: what one
-    table has must not push others into the future.
+    Times by the clock are kept per time zone; times that continue a timeline ahead of it, per newest instant there: one table's clock must
+    not push others into the future.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ def _utc_now() -> datetime:
 
 
 def is_in_the_future(moment: datetime, now: datetime) -> bool:
-    """Whether a moment is so far ahead that no difference of clocks or zones explains it."""
+    """True if a moment is further ahead than differences of clocks or zones explain."""
     return moment - now > _TOLERANCE
 
 
@@ -58,10 +58,10 @@ def is_in_the_future(moment: datetime, now: datetime) -> bool:
 class InstantClock:
     """Hands out instant times of one table.
 
-    `timezone` is the table's (`TableConfig.timeline_timezone`): `UTC`, or `LOCAL` for the zone of this machine, as Hudi reads it.
-    `now` gives aware moments; `last` is what this process handed out before. `accept_future` lets times go on from any timeline that is
-    more than a day ahead of the clock, `accepted` from that instant. `offset` is how far the digits of the table's writers are ahead of
-    UTC, where that is not the zone of this machine.
+    `timezone` is the table's (`TableConfig.timeline_timezone`): `UTC`, or `LOCAL` for this machine's zone, as in Hudi. `now` returns aware
+    moments; `last` is what this process handed out before. `accept_future` lets times continue from any timeline more than a day ahead of
+    the clock, `accepted` from that instant. `offset`: how far the digits of the table's writers are ahead of UTC, if not in this machine's
+    zone.
     """
 
     timezone: str = "UTC"
@@ -72,9 +72,9 @@ class InstantClock:
     offset: timedelta | None = None
 
     def next(self, timeline: Timeline) -> str:
-        """The time now, or a millisecond after the newest known instant if the clock is behind that.
+        """The current time, or a millisecond after the newest known instant if the clock is behind it.
 
-        Raises `TimelineError` when the newest instant is more than a day ahead of the clock.
+        Raises `TimelineError` if the newest instant is more than a day ahead of the clock.
         """
         newest = timeline.newest_time
         with self.last.guard:
@@ -92,7 +92,7 @@ class InstantClock:
         return time
 
     def wall_clock(self) -> datetime:
-        """Now, with the digits of the table's zone (kept as if they were UTC, as instant times name no zone)."""
+        """Now, with the digits of the table's zone (kept as if UTC, because instant times name no zone)."""
         moment = self.now()
         if self.offset is not None:
             return moment.astimezone(UTC) + self.offset
@@ -116,7 +116,7 @@ class InstantClock:
         return following
 
     def accepts(self, following: datetime) -> bool:
-        """Whether what follows is near the instant that was accepted: another jump is another accident."""
+        """True if it is near the accepted instant: another jump is another accident."""
         if self.accept_future or not self.accepted:
             return self.accept_future
         return not is_in_the_future(following, parse_instant_time(self.accepted))

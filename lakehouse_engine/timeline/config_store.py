@@ -37,7 +37,7 @@ META_FOLDER = ".hoodie"
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
 COPY = ".hoodie/.aux/hoodie.properties"
-"""What the properties were when this engine wrote them last: never read by itself, for another program may have changed them since."""
+"""Copy of the properties as this engine last wrote them. Never read automatically, because another program may have changed them since."""
 _TIMELINE_OF_LATER_VERSIONS = ".hoodie/timeline"
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.05
@@ -45,14 +45,14 @@ _PAUSE_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ConfigStore:
-    """The table's configuration in its storage. Changes are made under the table's lock."""
+    """A table's stored configuration. Changes are made under the table's lock."""
 
     storage: Storage
 
     def read(self) -> TableConfig:
-        """The configuration; from the backup where the main file is missing or torn.
+        """The configuration; from the backup if the main file is missing or torn.
 
-        Raises `TableNotFoundError` when there is neither, `PropertiesError` when what is there cannot be used.
+        Raises `TableNotFoundError` if there is neither, `PropertiesError` if what exists is unusable.
         """
         for attempt in range(_ATTEMPTS):
             found = self._read_either()
@@ -60,7 +60,7 @@ class ConfigStore:
                 return found
             if attempt == 0 and self.storage.head(META_FOLDER) is None:
                 break
-            # A writer that replaces the file may have removed the backup after we missed the main file: look again.
+            # A writer that replaces the file may have removed the backup after we missed the main file: try again.
             time.sleep(_PAUSE_SECONDS)
         raise TableNotFoundError(
             f"there is no Hudi table at {self.storage.root}: it has no {PROPERTIES}{self._way_out()}", path=self.storage.root
@@ -74,7 +74,7 @@ class ConfigStore:
         return ""
 
     def create(self, config: TableConfig) -> TableConfig:
-        """Write the configuration of a new table, checksum added. Raises `TableExistsError`."""
+        """Write a new table's configuration, with a checksum. Raises `TableExistsError`."""
         complete = _with_checksum(config)
         try:
             if self.storage.head(BACKUP) is not None:
@@ -86,9 +86,7 @@ class ConfigStore:
         return complete
 
     def copy(self) -> TableConfig | None:
-        """The configuration as this engine wrote it last, where its copy is whole; None where it is not, or there is none, or the table
-        has been upgraded since: it is another one then.
-        """
+        """The configuration as this engine last wrote it, if its copy is complete; None otherwise, or if the table was upgraded since."""
         data = self._bytes(COPY)
         try:
             found = None if data is None else parse_config(data)
@@ -99,33 +97,33 @@ class ConfigStore:
         return None if self.storage.head(_TIMELINE_OF_LATER_VERSIONS) is not None else found
 
     def put_back(self) -> None:
-        """Put the copy in the place of properties that are damaged or gone. Raises `PropertiesError` where no copy is whole."""
+        """Replace damaged or missing properties by the copy. Raises `PropertiesError` if no copy is complete."""
         if self.copy() is None:
             raise PropertiesError(f"there is no whole copy of {PROPERTIES}", path=COPY, table=self.storage.root)
         self.storage.overwrite(PROPERTIES, self.storage.read(COPY))
         self.storage.delete(BACKUP)
 
     def drop_copy(self) -> bool:
-        """Remove the copy, for the room that it takes; whether it was there."""
+        """Remove the copy to free its space; returns whether it existed."""
         return self.storage.delete(COPY)
 
     def keep_copy(self) -> None:
-        """Have a copy of the properties as they are; without one they are as good."""
+        """Copy the current properties; failure is harmless."""
         try:
             self.storage.overwrite(COPY, self.storage.read(PROPERTIES))
         except StorageError as error:
             logger.warning("%s of %s has no copy as it is now: %s", PROPERTIES, self.storage.root, error)
 
     def update(self, changes: Mapping[str, str | None]) -> TableConfig:
-        """Set keys, or remove those whose value is None; every other key stays as stored.
+        """Set keys, or remove those whose value is None; other keys stay as stored.
 
-        A crash at any point leaves the old or the new configuration readable. Raises as `read`, and `PropertiesError` when the new
-        file does not read back.
+        After a crash the old or the new configuration is readable. Raises as `read`, and `PropertiesError` if the new file does not read
+        back.
         """
         self.recover()
         changed = _with_checksum(self.read().with_properties(changes))
         self.storage.create(BACKUP, self.storage.read(PROPERTIES))
-        # Hudi deletes and creates; replacing it in one step spares readers the gap.
+        # Hudi deletes and creates; replacing in one step leaves readers no gap.
         self.storage.overwrite(PROPERTIES, _render(changed))
         stored = parse_config(self.storage.read(PROPERTIES))
         if stored.properties != changed.properties:
@@ -146,7 +144,7 @@ class ConfigStore:
         return self._parsed(BACKUP, backup)
 
     def damage(self) -> PropertiesError | None:
-        """What is wrong with the file itself, where it is there and cannot be used; `read` may go on with the backup."""
+        """What is wrong with an existing but unusable file; `read` may use the backup."""
         main = self._bytes(PROPERTIES)
         if main is None:
             return PropertiesError(f"{PROPERTIES} is not there", path=PROPERTIES)
@@ -164,7 +162,7 @@ class ConfigStore:
             raise PropertiesError(error.message + hint, **{**error.context, "path": path, "table": self.storage.root}) from error
 
     def recover(self) -> None:
-        """Finish or undo a change that a crash cut off: afterwards the main file is whole and there is no backup."""
+        """Finish or undo an interrupted change: afterwards the main file is complete and there is no backup."""
         backup = self._bytes(BACKUP)
         if backup is None:
             return
@@ -182,7 +180,7 @@ class ConfigStore:
 
 
 def _has_checksum(data: bytes) -> bool:
-    """Whether properties say themselves that they are all there: a backup, which costs a look, tells nothing more."""
+    """True if the properties themselves show that they are complete, so that no backup has to be looked up."""
     try:
         return CHECKSUM_KEY in parse_config(data).properties
     except PropertiesError:
@@ -190,7 +188,7 @@ def _has_checksum(data: bytes) -> bool:
 
 
 def _is_whole(main: bytes, backup: bytes) -> bool:
-    """Whether the main file beside a backup was written to its end: it parses, with a checksum if the backup has one."""
+    """True if the main file beside a backup is complete: it parses, with a checksum if the backup has one."""
     try:
         parse_config(main)
     except PropertiesError:
@@ -200,7 +198,7 @@ def _is_whole(main: bytes, backup: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def parse_config(data: bytes) -> TableConfig:
-    """Every action reads the properties anew, and they hardly ever change."""
+    """Cached, because every action reads the properties, which rarely change."""
     check_properties_seal(data)
     properties = parse_properties(data)
     verify_checksum(properties)
@@ -208,7 +206,7 @@ def parse_config(data: bytes) -> TableConfig:
 
 
 def _with_checksum(config: TableConfig) -> TableConfig:
-    # Last, so that a file cut off anywhere lacks it.
+    # Last, so that a truncated file lacks it.
     others = {key: value for key, value in config.properties.items() if key != CHECKSUM_KEY}
     return TableConfig({**others, CHECKSUM_KEY: table_checksum(others)})
 

@@ -1,10 +1,10 @@
-"""Who is alive: heartbeats of writers, as Hudi's `HoodieHeartbeatClient` judges them.
+"""Heartbeats of writers, judged like Hudi's `HoodieHeartbeatClient`.
 
-A writer keeps a file of its instant's name in `.hoodie/.heartbeat`, from before the instant is requested until it is completed or taken
-back, and writes it anew at every interval. It is dead when the file is not there, or was not written for so many intervals as may be
-missed (`hoodie.client.heartbeat.*`: 60 s, twice). "Now" is the time of the table's storage, not of this machine.
+A writer keeps a file named by its instant in `.hoodie/.heartbeat`, from before the instant is requested until it is completed or taken
+back, and rewrites it at every interval. It is dead if the file is absent, or was not written for the tolerated number of intervals
+(`hoodie.client.heartbeat.*`: 60 s, twice). "Now" is the storage's time, not this machine's.
 
-The body, which Hudi leaves empty, says which process it is (`processes`); so the dead of one machine are known at once.
+The body, which Hudi leaves empty, names the process (`processes`), so dead processes of the same machine are known at once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ HEARTBEATS = ".hoodie/.heartbeat"
 
 
 def heartbeat_file(instant_time: str) -> str:
-    """The path of an instant's heartbeat."""
+    """Path of an instant's heartbeat."""
     return f"{HEARTBEATS}/{instant_time}"
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A heartbeat as it was found. `age_ms`: since it was written last, in milliseconds; None of a process that is known to have ended.
-    What follows is empty (0) for writers of Hudi.
+    """A heartbeat as found. `age_ms`: milliseconds since it was last written; None if its process is known to have ended. The other fields
+    are empty (0) for Hudi's writers.
     """
 
     instant_time: str
@@ -41,7 +41,7 @@ class Heartbeat:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is of a writer of this engine."""
+        """True for a writer of this engine."""
         return self.pid > 0
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Heartbeat:
 
 
 def find_heartbeat(storage: Storage, instant_time: str, options: LockOptions) -> Heartbeat | None:
-    """The heartbeat of the writer of an instant, dead or alive; None where there is none."""
+    """Heartbeat of an instant's writer, dead or alive; None without one."""
     path = heartbeat_file(instant_time)
     entry = storage.head(path)
     if entry is None:
@@ -76,6 +76,6 @@ def find_heartbeat(storage: Storage, instant_time: str, options: LockOptions) ->
 
 
 def live_heartbeat(storage: Storage, instant_time: str, options: LockOptions) -> Heartbeat | None:
-    """The heartbeat of the writer that is at work on an instant; None where it is dead."""
+    """Heartbeat of the writer at work on an instant; None if it is dead."""
     found = find_heartbeat(storage, instant_time, options)
     return found if found is not None and found.is_alive else None

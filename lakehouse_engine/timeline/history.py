@@ -1,4 +1,5 @@
-"""Archived instants, by the table's version: logs of version 6 (`ArchivedTimeline`), or the files of versions 8 and 9 (`LsmHistory`)."""
+"""Archived instants by table version: archive logs of version 6 (`ArchivedTimeline`), or history files of versions 8 and 9 (`LsmHistory`).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Protocol
 
-from lakehouse_engine.errors import FormatError, LakehouseError, StoredFileNotFoundError
-from lakehouse_engine.format.timeline.archived_record import archived_entry
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.errors import CorruptFileError, FormatError, LakehouseError, StoredFileNotFoundError
+from lakehouse_engine.format.v6.archived_record import archived_entry
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v8.history import (
     VERSION_FILE,
     HistoryEntry,
@@ -28,20 +29,21 @@ from lakehouse_engine.format.v8.history import (
 from lakehouse_engine.format.v8.properties import history_folder
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
-from lakehouse_engine.model.order import in_time_order
+from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline, MergePlan, NewestFile
+from lakehouse_engine.timeline.kept import KeptCommits
 
 logger = logging.getLogger(__name__)
 
 
 class History(Protocol):
-    """Reads the instants that left a table's active timeline; each method looks anew."""
+    """Reads the instants that left a table's active timeline; each method reads again."""
 
     @property
     def folder(self) -> str:
-        """Where the history is, below the active timeline."""
+        """Place of the history below the active timeline."""
         ...
 
     @property
@@ -54,11 +56,11 @@ class History(Protocol):
         ...
 
     def files(self, listed: Iterable[StoredFile] | None = None) -> list[StoredFile]:
-        """Those that hold archived instants, oldest first. `listed`: what `listed` said before."""
+        """Files with archived instants, oldest first. `listed`: an earlier result of `listed`."""
         ...
 
     def newer(self, number: int, files: Sequence[StoredFile]) -> list[StoredFile]:
-        """Those of `files` that may hold what was archived since `newest_number` said `number`."""
+        """Those of `files` that may hold what was archived since `newest_number` returned `number`."""
         ...
 
     def newest_number(self) -> int:
@@ -68,13 +70,13 @@ class History(Protocol):
     def next_number(self, counted: int = 0) -> int: ...
 
     def entries(self) -> Iterator[ArchivedEntry]:
-        """Every state that is kept of every archived instant, newest file first."""
+        """Every stored state of every archived instant, newest file first."""
         ...
 
     def entries_of(self, files: Sequence[StoredFile]) -> Iterator[ArchivedEntry]: ...
 
     def entries_with(self, text: str) -> Iterator[ArchivedEntry]:
-        """As `entries`, where `text` stands in the stored form."""
+        """`entries` that contain `text` in stored form."""
         ...
 
     def instants(self) -> list[Instant]:
@@ -82,19 +84,17 @@ class History(Protocol):
         ...
 
     def readable_instants(self) -> list[Instant]:
-        """As `instants`, without what is damaged."""
+        """Like `instants`, without damaged parts."""
         ...
 
     def lost(self, counted: int) -> tuple[str, ...]:
-        """Names of files that must be there and are not."""
+        """Names of files that must exist and do not."""
         ...
 
     def damaged(self) -> list[tuple[StoredFile, FormatError]]: ...
 
     def commit_of(self, instant_time: str) -> tuple[Instant, bytes] | None:
-        """The completed write of that time with the content of its file, as far as that is kept; None where it is not there. Damaged
-        files are passed over.
-        """
+        """The completed write of that time with its file's content, as far as archived; None if absent. Damaged files are skipped."""
         ...
 
     def newest_file(self) -> NewestFile: ...
@@ -116,17 +116,52 @@ def _folder(layout: Layout, config: TableConfig) -> str:
 
 
 def archived_moments(storage: Storage, layout: Layout, config: TableConfig) -> Callable[[], Mapping[str, str]]:
-    """Completion times of archived instants by requested times, read when first asked for; nothing where requested times count."""
-    return cache(LsmHistory(storage, layout, _folder(layout, config)).moments) if layout.orders_by_completion else dict
+    """When archived instants show, by requested times, read when first asked for; nothing where requested times count."""
+    if not layout.orders_by_completion:
+        return dict
+    kept, history = KeptCommits(storage, layout), LsmHistory(storage, layout, _folder(layout, config))
+    return cache(partial(_ArchivedMoments, history, cache(kept.moments), cache(history.current)))
+
+
+@dataclass(frozen=True, slots=True)
+class _ArchivedMoments(Mapping[str, str]):
+    """Reads the file of the history that an instant is in, and none for a commit that is kept for a savepoint."""
+
+    history: LsmHistory
+    kept: Callable[[], Mapping[str, str]]
+    files: Callable[[], Sequence[HistoryFile]]
+    read: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def __getitem__(self, time: str) -> str:
+        if (kept := self.kept().get(time)) is not None:
+            return kept
+        for file in self.files():
+            if not (is_later(file.first, time) or is_later(time, file.last)) and time in (found := self._of(file)):
+                return found[time]
+        raise KeyError(time)
+
+    def _of(self, file: HistoryFile) -> Mapping[str, str]:
+        if file.name not in self.read:
+            try:
+                self.read[file.name] = self.history.moments([file])
+            except StoredFileNotFoundError:
+                self.read[file.name] = self.history.moments()  # it was merged into another meanwhile
+        return self.read[file.name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.history.moments())
+
+    def __len__(self) -> int:
+        return len(self.history.moments())
 
 
 _LOOKS = 4
-"""How often the manifest is read anew where a file that it lists was merged into another meanwhile."""
+"""How often the manifest is read again if a listed file was merged into another meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class LsmHistory:
-    """Reads the history of one table. `folder` is the table's `hoodie.timeline.history.path`, below the active timeline."""
+    """Reads one table's history. `folder` is the table's `hoodie.timeline.history.path`, below the active timeline."""
 
     storage: Storage
     layout: Layout
@@ -138,19 +173,19 @@ class LsmHistory:
         return f"{self.layout.timeline_folder}/{self.folder}"
 
     def listed(self) -> list[StoredFile]:
-        """All files in the folder: manifests, files of earlier ones, and what names the current one."""
+        """All files in the folder: manifests, files of earlier ones, and the name of the current one."""
         return [entry for entry in self.storage.list(self.path) if not entry.is_directory]
 
     def files(self, listed: Iterable[StoredFile] | None = None) -> list[StoredFile]:
-        """The files of the current manifest that are there, oldest first."""
+        """Existing files of the current manifest, oldest first."""
         entries = {entry.name: entry for entry in (self.listed() if listed is None else listed)}
         current = self.current(entries)
         if listed is not None and any(file.name not in entries for file in current):
-            return self.files()  # the manifest is newer than what was listed
+            return self.files()  # the manifest is newer than the listing
         return [entries[file.name] for file in current if file.name in entries]
 
     def newer(self, number: int, files: Sequence[StoredFile]) -> list[StoredFile]:
-        """Those of `files` that the manifest of that number does not list; all where it is gone."""
+        """Those of `files` that the manifest of that number does not list; all if it is gone."""
         if self.newest_number() <= number:
             return []
         try:
@@ -160,11 +195,11 @@ class LsmHistory:
         return [file for file in files if file.name not in known]
 
     def newest_number(self) -> int:
-        """The number of the current manifest, 0 without one."""
+        """Number of the current manifest, 0 without one."""
         return self._number(entry.name for entry in self.listed()) or 0
 
     def next_number(self, counted: int = 0) -> int:
-        """The number of the next manifest, above `counted`."""
+        """Number of the next manifest, above `counted`."""
         return 1 + max(self.newest_number(), counted)
 
     def entries(self) -> Iterator[ArchivedEntry]:
@@ -175,38 +210,40 @@ class LsmHistory:
         yield from self._entries(None, b"")
 
     def entries_of(self, files: Sequence[StoredFile]) -> Iterator[ArchivedEntry]:
-        """As `entries`, of some of `files`; of all files where one of these was merged meanwhile."""
+        """`entries` of some of `files`; of all files if one of them was merged meanwhile."""
         if files:
             yield from self._entries({file.name for file in files}, b"")
 
     def entries_with(self, text: str) -> Iterator[ArchivedEntry]:
-        """As `entries`, of the instants in whose content `text` stands, letter by letter."""
+        """`entries` whose content contains `text` literally."""
         yield from self._entries(None, text.encode())
 
     def instants(self) -> list[Instant]:
-        """Archived instants in order of their requested times; raises as `entries`."""
+        """Archived instants in order of requested time; raises as `entries`."""
         return _once(instant for file, data in self._contents() for instant in self._times(file, data))
 
     def readable_instants(self) -> list[Instant]:
-        """As `instants`; nothing of damaged files."""
+        """Like `instants`, without damaged files."""
         return _once(instant for file, data in self._contents() for instant in self._whole(file, data))
 
-    def moments(self) -> Mapping[str, str]:
-        """When each archived instant shows, by its requested time (`Timeline.of_states`); raises as `entries`."""
+    def moments(self, files: Iterable[HistoryFile] | None = None) -> Mapping[str, str]:
+        """When each archived instant, or each one of these files, shows, by its requested time (`Timeline.of_states`); raises as `entries`,
+        and `StoredFileNotFoundError` where one of these files is gone.
+        """
         found: dict[str, str] = {}
-        for file, data in self._contents():
+        for file, data in self._contents() if files is None else ((file, self.read(file)) for file in files):
             with self._naming(file.name):
                 found |= read_moments(data, file)
         return found
 
     def lost(self, counted: int) -> tuple[str, ...]:
-        """Names of files that the current manifest lists and that are not there, and of a manifest that was there, given its number."""
+        """Names of files that the current manifest lists and that are missing, and of a known manifest that is missing."""
         there = {entry.name for entry in self.listed()}
         gone = tuple(file.name for file in self.current(there) if file.name not in there)
         return gone if counted <= (self._number(there) or 0) else (*gone, manifest_name(counted))
 
     def damaged(self) -> list[tuple[StoredFile, FormatError]]:
-        """Files of the current manifest that do not decode, with what is wrong with each."""
+        """Files of the current manifest that do not decode, with the damage."""
         known = {entry.name: entry for entry in self.listed()}
         files = [file for file in self.current(known) if file.name in known]
         return [(known[file.name], error) for file in files if (error := self._damage(file)) is not None]
@@ -221,8 +258,8 @@ class LsmHistory:
         return None
 
     def newest_file(self) -> NewestFile:
-        """The instants that the current manifest has and the one before it has not, but for those in merged files: archiving publishes a
-        manifest of its own. Nothing where one of these files is damaged.
+        """Instants that the current manifest has and the previous one lacks, except in merged files: archiving publishes a manifest of its
+        own. Empty if one of these files is damaged.
         """
         before = max((number for name in self._names() if (number := manifest_number(name) or 0) < self.newest_number()), default=0)
         try:
@@ -242,7 +279,7 @@ class LsmHistory:
         return None
 
     def current(self, names: Iterable[str] | None = None) -> tuple[HistoryFile, ...]:
-        """The files that count, oldest first. `names` are those in the folder, where they are known."""
+        """Current files, oldest first. `names` are those in the folder, if known."""
         known = self._names() if names is None else names
         for _ in range(_LOOKS):
             number = self._number(known)
@@ -251,11 +288,11 @@ class LsmHistory:
             try:
                 return self.manifest(number)
             except StoredFileNotFoundError as error:
-                missing, known = error, self._names()  # several newer ones have taken its place meanwhile
+                missing, known = error, self._names()  # several newer ones have replaced it meanwhile
         raise missing
 
     def manifest(self, number: int) -> tuple[HistoryFile, ...]:
-        """The files that a manifest lists, oldest first. Raises `StoredFileNotFoundError`, and `MetadataError` naming it."""
+        """Files that a manifest lists, oldest first. Raises `StoredFileNotFoundError`, and `MetadataError` with its name."""
         name = manifest_name(number)
         with self._naming(name):
             return tuple(sorted(parse_manifest(self.storage.read(f"{self.path}/{name}")), key=lambda file: file.name))
@@ -271,8 +308,8 @@ class LsmHistory:
         return [entry.name for entry in self.listed()]
 
     def _contents(self, names: AbstractSet[str] | None = None) -> Iterator[tuple[HistoryFile, bytes]]:
-        """The current files with their bytes, newest first, or those of some names; all where one of these counts no more. Raises
-        `StoredFileNotFoundError` where one is lost.
+        """Current files with their bytes, newest first, or only some; all if one of these is no longer current. Raises
+        `StoredFileNotFoundError` if one is lost.
         """
         for look in range(_LOOKS):
             current = self.current()
@@ -280,19 +317,26 @@ class LsmHistory:
             chosen = [file for file in current if is_whole or file.name in (names or ())]
             try:
                 found = [(file, self.read(file)) for file in chosen]
-            except StoredFileNotFoundError:
+            except StoredFileNotFoundError as error:
                 if look == _LOOKS - 1:
-                    raise
+                    listed = f"{error.message}, and {self.path}/{manifest_name(self.newest_number())} lists it; `repair` sees to it"
+                    raise StoredFileNotFoundError(listed, **error.context) from error
                 continue  # it was merged into another, which a newer manifest lists
             yield from reversed(found)
             return
 
     def read(self, file: HistoryFile) -> bytes:
-        """The content of a file of the history. Raises `StoredFileNotFoundError`."""
-        return self.storage.read(f"{self.path}/{file.name}")
+        """The content of a file of the history. Raises `StoredFileNotFoundError`, and `CorruptFileError` for another size than its manifest
+        says.
+        """
+        data = self.storage.read(f"{self.path}/{file.name}")
+        if len(data) != file.size:
+            said = f"{self.path}/{manifest_name(self.newest_number())} says {file.size}"
+            raise self._told(CorruptFileError(f"{file.name} of the timeline's history has {len(data)} bytes, and {said}"), file.name)
+        return data
 
     def stored(self) -> Iterator[HistoryEntry]:
-        """Every archived instant once, with what is stored of it, newest file first; raises as `entries`."""
+        """Every archived instant once, with its stored record, newest file first; raises as `entries`."""
         seen: set[Instant] = set()
         for file, data in self._contents():
             with self._naming(file.name):
@@ -332,7 +376,7 @@ class LsmHistory:
 
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Errors of what is read within name the file and the table."""
+        """Add file and table to errors raised inside."""
         try:
             yield
         except FormatError as error:

@@ -1,7 +1,7 @@
-"""Commits of savepoints that were archived: their state files, kept aside as they were.
+"""State files of archived savepointed commits, kept aside unchanged.
 
-A savepointed commit that stayed on the active timeline when later ones leave would be its first write, and Hudi and hudi-rs then take the
-later ones for uncommitted: their rows are gone for those readers. So it leaves like any other, and a restore puts it back.
+If such a commit stayed on the active timeline when later ones leave, it would be its first write, and Hudi and hudi-rs would take the later
+ones for uncommitted: those readers would lose rows. So it is archived too, and a restore puts it back.
 """
 
 from __future__ import annotations
@@ -10,31 +10,38 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError, FormatError, StoredFileExistsError
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.timeline import moments_of
 
 
 @dataclass(frozen=True, slots=True)
 class KeptCommits:
-    """Mutations are made under the table's lock, each of them may have been done before by a process that died."""
+    """Changes are made under the table's lock; each may have been done before by a process that died."""
 
     storage: Storage
     layout: Layout
     folder: str = ".hoodie/.aux/savepointed"
 
     def keep(self, states: Iterable[tuple[Instant, bytes]]) -> None:
-        """Store state files of an instant with their contents; durable on return. The completed one comes last."""
+        """Store an instant's state files; durable on return. The completed one comes last."""
         for instant, content in states:
             self._create(f"{self.folder}/{self.layout.file_name(instant)}", content)
 
     def find(self, instant_time: str) -> Instant | None:
-        """The completed instant of that time, None where it is not kept."""
+        """The completed instant of that time; None if it is not kept."""
         return next((instant for instant in self.states() if instant.requested_time == instant_time and instant.is_completed), None)
 
+    def moments(self) -> dict[str, str]:
+        """When the commits that are kept show, by requested times (`moments_of`)."""
+        states = self.states()
+        done = {one.requested_time for one in states if one.is_completed}
+        return {time: moment for time, moment in moments_of(states).items() if time in done}
+
     def metadata(self, instant_time: str) -> HoodieCommitMetadata | None:
-        """What the commit of that time says, None where it is not kept; raises `CorruptInstantError`, `MetadataError` naming the file."""
+        """Metadata of the commit of that time; None if it is not kept. Raises `CorruptInstantError`, `MetadataError` with the file."""
         instant = self.find(instant_time)
         if instant is None:
             return None

@@ -28,6 +28,7 @@ from lakehouse_engine.format.v8.history import (
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.timeline.history import LsmHistory
+from lakehouse_engine.timeline.history_head import whole_files
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +92,15 @@ class LsmWriter:
         path, number = f"{self.history.path}/{VERSION_FILE}", self.history.newest_number()
         if number and self.history.storage.head(path) is None:
             self.history.storage.create(path, render_version(number))
+
+    def rebuild(self) -> None:
+        """Make a manifest of the files that are whole, which counts from now on: what says which files count is damaged or gone."""
+        storage, folder = self.history.storage, self.history.path
+        numbers = [number for entry in self.history.listed() if (number := manifest_number(entry.name)) is not None]
+        new = 1 + max(numbers, default=0)
+        storage.create(f"{folder}/{manifest_name(new)}", render_manifest(whole_files(self.history)))
+        storage.delete(f"{folder}/{VERSION_FILE}")
+        storage.create(f"{folder}/{VERSION_FILE}", render_version(new))
 
     def tidy(self, merged: int = 0) -> None:
         """Remove manifests but for the last three, and one for each of `merged` files, and what none of those lists."""

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FormatError, StoredFileExistsError
-from lakehouse_engine.format.timeline.archived import MERGE_PLAN, archive_file_number
-from lakehouse_engine.format.timeline.converted import Conversion
-from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.archived import MERGE_PLAN, archive_file_number
+from lakehouse_engine.format.v6.converted import Conversion
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.model.instant import State
 from lakehouse_engine.model.table_config import TableConfig

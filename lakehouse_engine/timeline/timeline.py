@@ -46,8 +46,8 @@ class Timeline:
             known = highest.get(key)
             if known is None or instant.state.rank > known.state.rank:
                 highest[key] = instant
-        order = Order.by_completion(_moments(given), archived) if by_completion else Order.by_request(logs_by_writer)
-        return cls(tuple(sorted(highest.values(), key=lambda one: (order.moment(one.requested_time), _order(one)))), order=order)
+        order = Order.by_completion(moments_of(given), archived) if by_completion else Order.by_request(logs_by_writer)
+        return cls(tuple(sorted(highest.values(), key=lambda one: (order.place(one.requested_time), _order(one)))), order=order)
 
     def as_restored(self, target: str) -> Timeline:
         """The timeline as it will be when a restore to `target` is done."""
@@ -186,8 +186,11 @@ class Timeline:
         return next((instant for instant in writes if instant.requested_time not in self._savepointed), writes[0] if writes else None)
 
 
-def _moments(states: Iterable[Instant]) -> dict[str, str]:
-    """A compaction or log compaction shows when it was planned: until then it has what is in its files, and rows are the same after it."""
+def moments_of(states: Iterable[Instant]) -> dict[str, str]:
+    """When instants show, by requested times, as state files of versions 8 and 9 tell it: when they were completed.
+
+    A compaction or log compaction shows when it was planned: until then it has what is in its files, and rows are the same after it.
+    """
     moments: dict[str, str] = {}
     planned: set[str] = set()
     for one in states:

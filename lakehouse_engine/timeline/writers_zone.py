@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.model.instant import Action, Instant, State, parse_instant_time
 from lakehouse_engine.model.order import digits_between
 from lakehouse_engine.storage.base import Storage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lakehouse_engine.commit.restore.execute import RESTORED_KEY
@@ -17,6 +17,7 @@ from lakehouse_engine.errors import (
     OptionError,
     RestoreError,
 )
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later
@@ -25,13 +26,12 @@ from lakehouse_engine.model.savepoint import DamagedSavepoint, HoodieSavepointMe
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.read.complete_slices import check_complete, complete_slices
-from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.timeline.kept import KeptCommits
-from lakehouse_engine.undo.rollback import rows_written
+from lakehouse_engine.timeline.restores import restores
+from lakehouse_engine.undo.rollback import rows_of
 from lakehouse_engine.undo.savepoint import find_savepoint
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.protected import pinned_paths, protected_files, savepoint_metadata
-from lakehouse_engine.view.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -73,13 +73,13 @@ class Restoration:
 
 def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, cascade: bool) -> Restoration:
     """Check a restore to a savepoint (by name or instant, or "latest"), or to a completed write `to`; raises as `restore`."""
-    target, name = _target(state, savepoint, to)
-    check_no_commit_is_lost(state, lost_commits(state), until=target)
     known = savepoint_metadata(state)
+    target, name = _target(state, known, savepoint, to)
+    check_no_commit_is_lost(state, lost_commits(state), until=state.order.moment(target))
     later = tuple(state.order.sorted((time for time in known if state.order.is_after(time, target)), newest_first=True))
     if later and not cascade:
         raise _blocked(state, target, {time: known[time] for time in later})
-    pinned = protected_files(state, up_to=target)
+    pinned = protected_files(state, up_to=target, known=known)
     changes = tuple(find_changes(state.storage, state.view.partitions(), state.order, target, pinned))
     if target in known and not isinstance(known[target], DamagedSavepoint):
         _check_pinned(state, target, known[target], changes)
@@ -101,7 +101,7 @@ def _check_complete(state: TableState, target: str) -> None:
         if not state.archived_files().is_known:
             raise
         before = state.up_to(state.order.moment(target))
-        lost = lost_files(before, None, before.view.latest_slices(), logs=True)
+        lost = lost_files(before.manifest, None, before.view.latest_slices(), logs=True)
         if lost:
             raise MissingFileError(
                 f"the data file {lost[0].path!r} is gone, which the table as of {target} needs", path=lost[0].path, table=state.config.name
@@ -109,13 +109,15 @@ def _check_complete(state: TableState, target: str) -> None:
         check_complete(before)
 
 
-def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[str, str | None]:
+def _target(
+    state: TableState, known: Mapping[str, HoodieSavepointMetadata], savepoint: str | None, to: str | None
+) -> tuple[str, str | None]:
     """The instant to go back to, and the name of the savepoint on it (its instant where it has none)."""
     if (savepoint is None) == (to is None):
         raise OptionError("a restore goes to a savepoint or to an instant: give one of savepoint= and to=", table=state.config.name)
     if savepoint is not None:
-        found = find_savepoint(state, savepoint)
-        damaged = savepoint_metadata(state)[found.instant]
+        found = find_savepoint(state, savepoint, known)
+        damaged = known[found.instant]
         if isinstance(damaged, DamagedSavepoint):
             raise RestoreError(
                 f"the savepoint of {found.instant} is damaged and does not say what it keeps: `repair` makes it anew where that can be"
@@ -126,11 +128,11 @@ def _target(state: TableState, savepoint: str | None, to: str | None) -> tuple[s
         _check_commit_is_there(state, found.instant)
         return found.instant, found.name or found.instant
     assert to is not None
-    if to not in state.timeline.savepointed or isinstance(savepoint_metadata(state)[to], DamagedSavepoint):
+    if to not in state.timeline.savepointed or isinstance(known[to], DamagedSavepoint):
         _check_reachable(state, to)
         return to, None
     _check_commit_is_there(state, to)
-    return to, savepoint_metadata(state)[to].name or to
+    return to, known[to].name or to
 
 
 def _check_commit_is_there(state: TableState, instant_time: str) -> None:
@@ -145,7 +147,7 @@ def _check_commit_is_there(state: TableState, instant_time: str) -> None:
 
 
 def _check_reachable(state: TableState, to: str) -> None:
-    first = proven_since(state)
+    first = state.proven_since
     if state.timeline.completed().writes().contains(to) and not is_later(first, to):
         return
     if is_later(first, to):
@@ -211,7 +213,8 @@ def _only_marks(state: TableState, instant: Instant, target: str) -> bool:
 
 
 def _rows(state: TableState, instant: Instant) -> int:
-    return 0 if _metadata(state, instant) is None else rows_written(state, instant)
+    metadata = _metadata(state, instant)
+    return 0 if metadata is None else rows_of(metadata)
 
 
 def _metadata(state: TableState, instant: Instant) -> HoodieCommitMetadata | None:

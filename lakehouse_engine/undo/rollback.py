@@ -27,18 +27,19 @@ from lakehouse_engine.errors import (
     StorageError,
     UnansweredError,
 )
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
+from lakehouse_engine.manifest.missing import lost_files
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.model.plans import HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.services import RollbackResult
 from lakehouse_engine.model.write_stats import REWRITES
-from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
+from lakehouse_engine.timeline.restores import WAS_PUBLISHED
 from lakehouse_engine.view.plans import clustering_groups, may_cluster
 from lakehouse_engine.view.protected import savepoint_metadata
-from lakehouse_engine.view.restores import WAS_PUBLISHED
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,11 @@ def rows_written(state: TableState, instant: Instant) -> int:
     """Rows that a write inserted, updated or deleted; none for one that is not completed, or only rewrote what was there."""
     if not (instant.is_completed and instant.action.is_write):
         return 0
-    metadata = state.commit_metadata(instant)
+    return rows_of(state.commit_metadata(instant))
+
+
+def rows_of(metadata: HoodieCommitMetadata) -> int:
+    """Rows that a commit inserted, updated or deleted; none for one that only rewrote what was there."""
     if metadata.operation_type in REWRITES:
         return 0
     return sum(stat.num_inserts + stat.num_update_writes + stat.num_deletes for stat in metadata.write_stats())
@@ -126,10 +131,10 @@ def _target(state: TableState, instant_time: str | None) -> Instant:
 def _check_before(state: TableState, target: Instant) -> None:
     """The table as it was before the write must be whole: what a clean took in reliance on the write does not come back."""
     time = target.requested_time
-    if proven_since(state) == time:
+    if state.proven_since == time:
         raise _refused(state, target, "the writes before it are archived, so it cannot be told whether the table before it is whole")
     before = just_before(state.order.moment(time))
-    lost = lost_files(state, before, state.view.slices_as_of(before), logs=True)
+    lost = lost_files(state.manifest, before, state.view.slices_as_of(before), logs=True)
     if lost:
         raise InstantCleanedError(
             f"{time} cannot be rolled back: {lost[0]} is gone, which the table before it needs; a clean relied on this write",

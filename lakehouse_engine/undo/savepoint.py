@@ -16,15 +16,15 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.leftovers.log_owners import log_owners
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.rollback.markers import marked_files
-from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import InstantNotFoundError, SavepointError, StorageError
-from lakehouse_engine.files.log_scanner import LogPromise, ToldLogs
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.files import FileSlice, LogFile, join_path
 from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.logged import LogPromise, ToldLogs
 from lakehouse_engine.model.savepoint import (
     LATEST,
     DamagedSavepoint,
@@ -35,7 +35,6 @@ from lakehouse_engine.model.savepoint import (
 )
 from lakehouse_engine.model.services import Savepoint
 from lakehouse_engine.read.complete_slices import complete_slices
-from lakehouse_engine.read.completeness import log_promises, told_logs
 from lakehouse_engine.services.archive.passed import archive_passed, check_passed
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
@@ -74,7 +73,7 @@ def create_savepoint(
         _remove_begun(state, timeline)
         if metadata is not None:
             inflight = timeline.to_inflight(Instant(savepoint.instant, Action.SAVEPOINT, State.REQUESTED))
-            timeline.complete(inflight, encode_plan(metadata), completion_time(state, inflight))
+            complete(state, inflight, metadata)
             _keep_copy(state, timeline, inflight, encode_plan(metadata))
         return savepoint
 
@@ -112,7 +111,7 @@ def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int, 
 def _deletable(state: TableState, savepoint: str) -> Savepoint:
     if savepoint in _begun(state):
         return _described(state, {savepoint: HoodieSavepointMetadata(savepointed_by="", savepointed_at=0, comments="")})[0]
-    found = find_savepoint(state, savepoint)
+    found = find_savepoint(state, savepoint, savepoint_metadata(state))
     check_passed(state, found.instant)
     return found
 
@@ -122,9 +121,11 @@ def list_savepoints(state: TableState) -> list[Savepoint]:
     return _described(state, savepoint_metadata(state))
 
 
-def find_savepoint(state: TableState, name_or_instant: str) -> Savepoint:
-    """The savepoint of that name or instant; "latest" is the newest. Raises `SavepointError` naming those there are."""
-    known = savepoint_metadata(state)
+def find_savepoint(state: TableState, name_or_instant: str, known: Mapping[str, HoodieSavepointMetadata]) -> Savepoint:
+    """The savepoint of that name or instant; "latest" is the newest. `known`: what `savepoint_metadata` said of this state.
+
+    Raises `SavepointError` naming those there are.
+    """
     if name_or_instant == LATEST:
         chosen = state.order.sorted(known)[-1:]
     else:
@@ -199,7 +200,7 @@ def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> d
     """What a savepoint of that instant keeps of the slices that make the table as of it."""
     names: dict[str, list[str]] = {}
     moment, unpublished = state.order.moment(instant_time), _unpublished(state)
-    promises, told = _promises(state, moment), told_logs(state, moment)
+    promises, told = _promises(state, moment), state.manifest.told(moment)
     for piece in slices:
         logs = [log for log in piece.log_files if not _is_dead(state, log, unpublished.get(log.path))]
         pinned = [log.name for log in logs if _is_pinned(state, log, promises.get(log.path, ()), moment, told)]
@@ -242,7 +243,7 @@ def _is_pinned(state: TableState, log: LogFile, promises: Sequence[LogPromise], 
 def _promises(state: TableState, moment: str) -> dict[str, list[LogPromise]]:
     """What is known to have been written to each log file, of the table now and as of the moment."""
     by_path: dict[str, list[LogPromise]] = {}
-    for promises in (*log_promises(state, None).values(), *log_promises(state, moment).values()):
+    for promises in (*state.manifest.promises(None).values(), *state.manifest.promises(moment).values()):
         for promise in promises:
             by_path.setdefault(promise.path, []).append(promise)
     return by_path

@@ -1,4 +1,4 @@
-"""Whether a table is whole: whatever a read can meet is looked at. Changes nothing."""
+"""Checks whether a table is whole: everything that a read can meet. Changes nothing."""
 
 from lakehouse_engine.verify.report import DATA, Finding, FindingKind, Progress, VerifyReport
 from lakehouse_engine.verify.table import verify

@@ -1,4 +1,4 @@
-"""Whether the table's properties agree with what is stored: another program may have written them anew."""
+"""Checks whether properties agree with stored rows; another program may have rewritten the properties."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lakehouse_engine.write.batch.key_form import key_generator_for
 
 
 def check_agreement(state: TableState, *, quick: bool) -> Iterator[Finding | str]:
-    """What a write would refuse: keys, partition paths, meta columns and file format that some stored rows do not have.
+    """Contradictions for which a write would be refused: keys, partition paths, meta columns or file format that stored rows do not have.
 
-    A few rows of some partitions are read, unless `quick`. In a table that other programs write too it is no finding: they may store
-    less in the properties than they go by.
+    Reads a few rows of some partitions, unless `quick`. Reports none for tables that other programs write too: they may store fewer
+    properties than they use.
     """
     config = state.config
     if config.base_file_format != "PARQUET":

@@ -1,4 +1,4 @@
-"""What cleans deleted: nobody misses it."""
+"""Files that cleans deleted, which count as present."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
+from lakehouse_engine.manifest.archived_files import cleaned_by
+from lakehouse_engine.manifest.manifest import ExpectedFile
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
-from lakehouse_engine.read.completeness import ExpectedFile
-from lakehouse_engine.view.archived_files import cleaned_by
 from lakehouse_engine.view.table_state import TableState
 
 
 def cleaned_files(state: TableState) -> set[str]:
-    """Paths that cleans of the active timeline deleted, or that a pending one may have deleted in part."""
+    """Paths that cleans of the active timeline deleted, or that a pending one may have deleted."""
     timeline = state.active
     found: set[str] = set()
     for instant in state.timeline:
@@ -36,18 +36,18 @@ def _planned(plan: HoodieCleanerPlan) -> Iterator[str]:
 
 
 class Cleaned:
-    """What cleans deleted, by path, and base files by group and instant as well; archived cleans are read when those do not tell."""
+    """Deleted files by path, and base files also by group and instant; reads archived cleans if active ones do not suffice."""
 
     def __init__(self, state: TableState) -> None:
         self._state = state
         self._active = _Deleted(cleaned_files(state))
 
     def took(self, file: ExpectedFile) -> bool:
-        """Whether a file that commits tell of was cleaned; also where damage of the archive, a finding of its own, leaves that open."""
+        """True if a file that commits name was cleaned, or if damage to the archive (a separate finding) leaves that open."""
         return self._active.has(file) or self._archived is None or self._archived.has(file)
 
     def took_path(self, path: str) -> bool:
-        """As `took`, of a path."""
+        """`took` for a path."""
         return path in self._active.paths or self._archived is None or path in self._archived.paths
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Data files: those that must be there are, in their size, and every live or retained one can be read from its first byte to its last."""
+"""Data files: all that must exist do, with their size, and every live or retained one is readable from start to end."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from lakehouse_engine.errors import (
     UnsupportedTypeError,
 )
 from lakehouse_engine.files.base_file import check_base_file
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, ScannedBlock, scan_logs
+from lakehouse_engine.files.log_scanner import LogScope, ScannedBlock, scan_logs
 from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.format.log.data_block import decode_data_block
 from lakehouse_engine.format.log.delete_block import decode_delete_block
 from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.complete_slices import METADATA_BOOTSTRAP_INSTANT
-from lakehouse_engine.read.completeness import log_promises, lost_files, told_logs
 from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.verify.cleaned import Cleaned
@@ -35,14 +36,14 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def without(state: TableState, damaged: Collection[Instant]) -> TableState:
-    """The state as far as it can be told, for checks that ask the metadata of every instant."""
+    """The state as far as it can be read, for checks that need every instant's metadata."""
     return replace(state, timeline=state.timeline.filter(lambda instant: instant not in damaged)) if damaged else state
 
 
 def check_sizes(state: TableState, damaged: Collection[Instant]) -> tuple[int, list[Finding]]:
-    """How many files must be there, and which of them are not, or not as they were written.
+    """Number of files that must exist, and findings for missing or changed ones.
 
-    Where a clean is among the `damaged` instants, what is not there may have been cleaned: then only pinned files count as missing.
+    If a clean is among the `damaged` instants, absent files may have been cleaned: only pinned files then count as missing.
     """
     whole = without(state, damaged)
     retained, cleans = retained_files(whole), Cleaned(whole)
@@ -62,20 +63,20 @@ def check_sizes(state: TableState, damaged: Collection[Instant]) -> tuple[int, l
 
 def check_missing(state: TableState, slices: Sequence[FileSlice]) -> Iterator[Finding]:
     """Files of the table as it is that follow from what commits say, also from commits before the active timeline."""
-    for file in lost_files(state, None, slices, logs=True):
+    for file in lost_files(state.manifest, None, slices, logs=True):
         yield Finding(FindingKind.MISSING_FILE, file.path, f"written by {file.instant_time or 'an earlier commit'} and not there")
 
 
 def check_contents(
     state: TableState, damaged: Collection[Instant], progress: Progress, only: Collection[str] | None = None
 ) -> Iterator[Finding | str]:
-    """Read every visible base file and log file whole, partition by partition; a row group, or the logs of a slice, are in memory.
+    """Read every visible base file and log completely, partition by partition; one row group, or one slice's logs, is in memory.
 
-    `only`: those of slices with a file of these paths. Yields also texts that say what could not be read though nothing is wrong with it.
+    `only`: slices with a file of these paths. Also yields texts about data that could not be checked although nothing is wrong with it.
     """
     whole = without(state, damaged)
     scope = LogScope.of(state.timeline)
-    promises, told = log_promises(whole, None), told_logs(whole, None)
+    promises, told = whole.manifest.promises(None), whole.manifest.told(None)
     live = {log.path for piece in whole.view.latest_slices() for log in piece.log_files}
     slices = [piece for path in state.view.partitions() for group in state.view.file_groups(path) for piece in group.slices]
     slices = [piece for piece in slices if is_asked(piece, only)]
@@ -84,7 +85,7 @@ def check_contents(
         if piece.base_file is not None:
             yield from _check_base(state, piece.base_file)
         if piece.log_files:
-            # Of archived writes it is known which live logs they wrote, and not which others.
+            # For archived writes only their live logs are known.
             known = told if all(log.path in live for log in piece.log_files) else replace(told, until="", whole=False)
             yield from _check_logs(state, LoggedSlice(piece, tuple(promises.get(piece.group, ())), known), scope)
     progress("file slices", len(slices), len(slices))
@@ -93,8 +94,8 @@ def check_contents(
 def check_moment(
     state: TableState, moment: str | None, *, quick: bool, only: Collection[str] | None = None
 ) -> Iterator[Finding | str]:
-    """Whether the table can be read now (None), or as of a savepoint: with the logs as a read takes them, which may know checksums of
-    commits that are archived. `only` as in `check_contents`. Raises as `plan_snapshot`.
+    """True if the table can be read now (None), or as of a savepoint, with logs as a read takes them, which may know checksums of archived
+    commits. `only` as in `check_contents`. Raises as `plan_snapshot`.
     """
     plan = plan_snapshot(state, moment)
     if plan.reader is not None and not quick:
@@ -104,7 +105,7 @@ def check_moment(
 
 
 def is_asked(piece: FileSlice, only: Collection[str] | None) -> bool:
-    """Whether a file of a slice, or its partition, is among these paths (None: all are)."""
+    """True if a file of a slice, or its partition, is among these paths (None: all are)."""
     if only is None or piece.partition_path in only or (piece.base_file is not None and piece.base_file.path in only):
         return True
     return any(log.path in only for log in piece.log_files)
@@ -136,9 +137,9 @@ def _check_logs(state: TableState, piece: LoggedSlice, scope: LogScope) -> Itera
 
 
 def _newer_rows(state: TableState, log: LogFile, scope: LogScope) -> Iterator[Finding]:
-    """Log compactions that were planned before a write and run after it had its rows in their blocks, before they were made anew for that.
+    """Log compactions that were planned before a write, ran after it, and took its rows, before such plans were renewed.
 
-    Reads as of moments between the two show these rows early, and to go back to one of them does not take them away.
+    Reads as of moments in between show these rows early, and restoring to such a moment keeps them.
     """
     if not has_file(state.storage, log.path):
         return

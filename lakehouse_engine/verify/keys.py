@@ -1,4 +1,4 @@
-"""Whether a record key is stored more than once. Files that cannot be read are findings of the check that reads them whole."""
+"""Checks for record keys that are stored more than once. Unreadable files are findings of the full read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.errors import LakehouseError, MissingFileError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.files.base_file import read_base_file
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
 from lakehouse_engine.index.registry import stored_index_type
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.complete_slices import METADATA_BOOTSTRAP_INSTANT
 from lakehouse_engine.read.scan import plan_snapshot
 from lakehouse_engine.verify.report import Finding, FindingKind
@@ -24,7 +24,7 @@ _NAMED_KEYS = 3
 
 
 def check_keys(state: TableState, slices: list[FileSlice]) -> tuple[int, list[Finding], tuple[str, ...]]:
-    """Rows read, files that cannot be read and keys that are there twice, and what was not checked."""
+    """Rows read, unreadable files, duplicate keys, and what was not checked."""
     if not state.config.populates_meta_fields:
         return 0, [], ("keys: the table has no meta columns (hoodie.populate.meta.fields=false)",)
     bootstrapped = [one for one in slices if one.base_file is not None and one.base_file.instant_time == METADATA_BOOTSTRAP_INSTANT]
@@ -50,7 +50,7 @@ class _Merged:
 
 
 def _logged_slices(state: TableState, slices: list[FileSlice]) -> tuple[_Merged | None, str | None]:
-    """How the keys of slices with logs are read; or, where they cannot be, why."""
+    """How keys of slices with logs are read; or the reason why they cannot be."""
     if not any(piece.log_files for piece in slices):
         return None, None
     try:
@@ -59,7 +59,7 @@ def _logged_slices(state: TableState, slices: list[FileSlice]) -> tuple[_Merged 
         return None, f"keys in log files: {error.message}"
     if plan.reader is None:
         return None, None
-    # Two keys of which logs say one base row are found by reading them.
+    # Two keys for which logs name one base row are found by reading them.
     reader = replace(plan.reader, base_rows=BaseRowsBy.CHECKED_POSITIONS)
     return _Merged(reader, {one.slice.group: one for one in plan.logged}), None
 
@@ -67,8 +67,8 @@ def _logged_slices(state: TableState, slices: list[FileSlice]) -> tuple[_Merged 
 def _keys_by_scope(
     state: TableState, slices: list[FileSlice], merged: _Merged | None
 ) -> Iterator[tuple[list[pa.Table], list[Finding]]]:
-    """Key columns of the slices within which a key must be unique: all of them under a global index, else those of a partition."""
-    # Another writer's table does not say, and has Hudi's rule that a key is unique in its partition.
+    """Key columns of the slices within which a key must be unique: all under a global index, else those of one partition."""
+    # Another writer's table does not say; Hudi's rule is uniqueness within a partition.
     if stored_index_type(state.config).startswith("GLOBAL"):
         yield _read_keys(state, slices, merged)
         return
@@ -94,7 +94,7 @@ def _read_slice_keys(state: TableState, piece: FileSlice, merged: _Merged | None
 
 def _read_file_keys(state: TableState, file: BaseFile) -> pa.Table | Finding:
     try:
-        # An empty schema: the key is a meta column, and what else is in the file does not matter here.
+        # An empty schema: the key is a meta column, and other columns do not matter.
         keys = read_base_file(state.storage, file, pa.schema([]), columns=[RECORD_KEY])
     except MissingFileError:
         return Finding(FindingKind.MISSING_FILE, file.path, "was there a moment ago, and is gone")
@@ -109,7 +109,7 @@ def _with_partition(keys: pa.Table, path: str) -> pa.Table:
 
 
 def _duplicates(keys: pa.Table) -> list[Finding]:
-    """One finding for each partition that holds a key which is stored more than once."""
+    """One finding for each partition with a key that is stored more than once."""
     counted = keys.group_by(RECORD_KEY).aggregate([([], "count_all")])
     repeated = counted.filter(pc.greater(counted["count_all"], 1))[RECORD_KEY]
     if not len(repeated):

@@ -1,6 +1,6 @@
-"""Every metadata file of a table decodes: timeline, archive, kept commits, properties, partition metafiles; those that must be are there.
+"""Metadata files: timeline, archive, kept commits, properties and partition metafiles all decode, and required ones exist.
 
-Which state file holds what is in hudi-format 2.2. Of requested and inflight files many are empty, also where Hudi's own writer died.
+hudi-format 2.2 says what each state file holds. Many requested and inflight files are empty, also after Hudi's own writer died.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, 
 from lakehouse_engine.format.avro.avro_arrow import avro_to_arrow
 from lakehouse_engine.format.file_names import PARTITION_METAFILE, is_base_file_name, is_log_file_name
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile
-from lakehouse_engine.format.timeline.archived_record import archived_commit
-from lakehouse_engine.format.timeline.layout import Layout
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.archived_record import archived_commit
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.state_records import STATE_RECORDS
 from lakehouse_engine.model.table_config import TableConfig
@@ -26,16 +26,17 @@ from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.timeline.history import History
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.verify.report import Finding, FindingKind
-from lakehouse_engine.view.archive_gaps import missed_files
+from lakehouse_engine.view.archive_gaps import damaged_head, missed_files
+from lakehouse_engine.view.completed_files import check_completed_once
 from lakehouse_engine.view.lost_commits import completed_path, lost_commits
 from lakehouse_engine.view.table_state import TableState
 
 _NEVER_EMPTY = (Action.COMPACTION, Action.LOG_COMPACTION)
-"""Actions whose plan is written with the request, and read by everybody until they complete."""
+"""Actions whose plan is written with the request, and read until they complete."""
 
 
 def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
-    """What is wrong with state files of the active timeline, each with the instant in that state."""
+    """What is wrong with state files of the active timeline, with the instant in that state."""
     for instant, file in _state_files(state, state.layout.timeline_folder):
         finding = _check_state(state, instant, file)
         if finding is not None:
@@ -46,6 +47,10 @@ def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
             path = f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}"
             if state.storage.head(path) is None:
                 yield requested, Finding(FindingKind.MISSING_FILE, path, f"the plan of {instant} is not there")
+    for again in state.completed_again:
+        twice, error = state.layout.parse_file_name(again.name), _error_of(check_completed_once, state, again)
+        if twice is not None and error is not None:
+            yield twice, Finding(FindingKind.CORRUPT_INSTANT, again.path, error.message)
     for savepoint in lost_savepoints(state):
         message = "the completed file of a savepoint is gone; the next change of the table, or `repair`, puts it back"
         yield savepoint, Finding(FindingKind.MISSING_FILE, completed_path(state, savepoint), message)
@@ -55,7 +60,7 @@ def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
 
 
 def needed_request(instant: Instant) -> Instant | None:
-    """The requested file without which an instant cannot be finished, or for a restore told of."""
+    """The requested file without which an instant cannot be finished, or a restore cannot be explained."""
     if instant.action is Action.SAVEPOINT or instant.state is State.REQUESTED:
         return None
     return instant.at(State.REQUESTED) if not instant.is_completed or instant.action is Action.RESTORE else None
@@ -63,10 +68,13 @@ def needed_request(instant: Instant) -> Instant | None:
 
 def check_archive(state: TableState) -> Iterator[Finding]:
     """Archive files that do not decode. One file is in memory at a time."""
-    archive = state.archived_timeline
+    archive, head = state.archived_timeline, damaged_head(state)
+    if head is not None:
+        yield Finding(FindingKind.CORRUPT_ARCHIVE, *head)
+        return
     torn = archive.torn_name()
     for file in archive.files():
-        # Of a merge of archive files that is not finished, what it merges is still there.
+        # The inputs of an unfinished merge of archive files still exist.
         finding = None if file.name == torn else _check_archived(archive, file)
         if finding is not None:
             yield finding
@@ -87,7 +95,7 @@ def _check_archived(archive: History, file: StoredFile) -> Finding | None:
 
 
 def check_checkpoints(state: TableState) -> Iterator[Finding]:
-    """Checkpoints of live files that are not whole. Reads do without them, at the price of reading the archive."""
+    """Incomplete checkpoints of live files. Reads work without them, but then read the archive."""
     for checkpoints in (LiveCheckpoints(state.storage), LiveCheckpoints(state.storage, SAVEPOINTED)):
         for time in checkpoints.times():
             error = _error_of(checkpoints.read, time)
@@ -96,7 +104,7 @@ def check_checkpoints(state: TableState) -> Iterator[Finding]:
 
 
 def check_kept(state: TableState) -> Iterator[Finding]:
-    """Commits that are kept for savepoints, and savepoints whose commit is nowhere."""
+    """Commits that are kept for savepoints, and savepoints whose commit is missing."""
     kept = KeptCommits(state.storage, state.layout)
     times = set()
     for instant, file in _state_files(state, kept.folder):
@@ -111,7 +119,7 @@ def check_kept(state: TableState) -> Iterator[Finding]:
 
 
 def check_properties(state: TableState) -> Iterator[Finding]:
-    """Whether the table's properties are whole, and each of those that count can be used."""
+    """Findings about the table's properties: incomplete, or with unusable values."""
     damage = ConfigStore(state.storage).damage()
     if damage is not None:
         yield Finding(FindingKind.CORRUPT_PROPERTIES, PROPERTIES, f"{damage.message}; the backup beside it is read in its place")
@@ -125,11 +133,11 @@ def check_properties(state: TableState) -> Iterator[Finding]:
 
 
 def check_metafiles(state: TableState) -> Iterator[Finding]:
-    """Directories with data files that are no partition for want of a metafile, and metafiles that do not parse."""
+    """Directories with data files but without a metafile, and metafiles that do not parse."""
     for folder, names in _folders(state).items():
         path = f"{folder}/{PARTITION_METAFILE}" if folder else PARTITION_METAFILE
         if any(name.startswith(f"{PARTITION_METAFILE}.") for name in names):
-            continue  # in the format of base files (hoodie.partition.metafile.use.base.format)
+            continue  # in the base file format (hoodie.partition.metafile.use.base.format)
         if PARTITION_METAFILE not in names:
             message = f"{len(names)} data files are in a directory without it: Hudi sees no partition there"
             yield Finding(FindingKind.CORRUPT_METAFILE, path, message)
@@ -148,8 +156,8 @@ def _error_of(check: Callable[..., object], *arguments: object) -> LakehouseErro
 
 
 def check_leftovers(state: TableState) -> Iterator[Finding]:
-    """Temporary files of writers that were killed, which take room and nothing else; and what late attempts of tasks left, which readers
-    that do not look into commits may take for a part of the table.
+    """Temporary files of killed writers, which only take room, and files of late task attempts, which readers that ignore commits may take
+    for data.
     """
     for path in stray_files(state, state.view.partitions()):
         message = "of a completed write, which does not name it: no part of the table; the next write there, or `repair`, removes it"
@@ -178,14 +186,14 @@ def _check_state(state: TableState, instant: Instant, file: StoredFile) -> Findi
     try:
         decode_state(state.layout, instant, state.storage.read(file.path))
     except StoredFileNotFoundError:
-        return None  # archived, or rolled back meanwhile
+        return None  # archived or rolled back meanwhile
     except FormatError as error:
         return Finding(FindingKind.CORRUPT_INSTANT, file.path, error.message)
     return None
 
 
 def decode_state(layout: Layout, instant: Instant, data: bytes) -> None:
-    """Raise `FormatError` where the content of a state file says something and does not decode."""
+    """Raise `FormatError` if a state file's content should decode and does not."""
     action = instant.action
     if instant.is_completed and action.is_write:
         text = layout.decode_commit(data).schema_json
@@ -202,7 +210,7 @@ def decode_state(layout: Layout, instant: Instant, data: bytes) -> None:
 
 
 def _schema_error(text: str) -> FormatError | None:
-    """What is wrong with a schema's text. A type that the engine has none for is no damage."""
+    """What is wrong with a schema's text. A type that the engine lacks is not damage."""
     try:
         avro_to_arrow(text, drop_meta=True)
     except FormatError as error:

@@ -1,4 +1,4 @@
-"""What a verification says."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import LakehouseError
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is looked at, how many of it are done, and how many there are."""
+"""Progress callback: what is being checked, how many are done, and how many there are."""
 
 
 class FindingKind(StrEnum):
@@ -27,12 +27,12 @@ class FindingKind(StrEnum):
 
 
 DATA = (FindingKind.MISSING_FILE, FindingKind.WRONG_SIZE, FindingKind.UNREADABLE_FILE)
-"""Findings about data files, which nothing but a backup, or going back, makes whole."""
+"""Kinds of findings about data files, which only a backup or a restore repairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. `path` is a file relative to the table, a partition path for duplicate keys."""
+    """One finding. `path` is a file relative to the table, or a partition path for duplicate keys."""
 
     kind: FindingKind
     path: str
@@ -40,17 +40,17 @@ class Finding:
 
     @classmethod
     def of(cls, kind: FindingKind, path: str, error: LakehouseError) -> Finding:
-        """What an error says, about the file that it names, or else about `path`."""
+        """Finding from an error, about the file that it names, or else about `path`."""
         return cls(kind, error.context.get("path", path), error.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What was looked at, and what is wrong with it. `instant` is the newest completed write, None where there is none.
+    """What was checked, and what is wrong. `instant` is the newest completed write, None without one.
 
-    `files`, `bytes` and `rows` are those of the table as it is; `retained_files` counts also those that earlier commits and savepoints
-    need. `rows` is 0 where no data was read. `skipped` says what could not be checked, and why;
-    `way_out` what leads out of the findings, None where there are none.
+    `files`, `bytes` and `rows` describe the current table; `retained_files` also counts files of earlier commits and savepoints. `rows` is
+    0 if no data was read. `skipped` lists what could not be checked, and why; `way_out` says what repairs the findings, None without
+    findings.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""Files that must be on storage: those of the table as it is, those that reads of earlier commits need, those that savepoints pin."""
+"""Files that must exist: those of the current table, of reads of earlier commits, and of savepoints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
 from lakehouse_engine.model.order import is_later
-from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.verify.cleaned import cleaned_files
 from lakehouse_engine.view.listings.listing import StorageLister
@@ -17,8 +16,8 @@ from lakehouse_engine.view.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class RetainedFile:
-    """`needed_by` says for what. `size` is the one that its last commit recorded in bytes, 0 where none did. `until_cleaned`: a clean may
-    have deleted it, also one that is archived.
+    """`needed_by` says for what. `size` (bytes) is from its last commit, 0 if not recorded. `until_cleaned`: a clean, perhaps archived, may
+    have deleted it.
     """
 
     path: str
@@ -34,15 +33,15 @@ class RetainedFile:
 def retained_files(state: TableState) -> dict[str, RetainedFile]:
     """Base and log files by path (relative to the table).
 
-    A file of a commit on the active timeline is there until a clean deletes it. This engine archives a clean after the commits before it;
-    Hudi does not where a savepoint keeps those (`until_cleaned`). Of savepointed commits the savepoint's own list counts, of archived ones
-    the files that are still live are needed.
+    A file of an active commit exists until a clean deletes it. This engine archives a clean after the commits before it; Hudi does not if a
+    savepoint keeps those (`until_cleaned`). For savepointed commits the savepoint's own list counts, for archived ones the files that are
+    still live.
     """
     found = {
         file.path: RetainedFile(file.path, f"live, and written by {file.instant_time}, which is archived", file.size)
         for _, file in state.archived_files().live.after(state.active_writes()).files()
     }
-    since = proven_since(state)
+    since = state.proven_since
     for instant in state.timeline.completed().writes():
         if not is_later(since, instant.requested_time):
             for stat in state.commit_metadata(instant).write_stats():
@@ -58,7 +57,7 @@ def retained_files(state: TableState) -> dict[str, RetainedFile]:
 
 
 def stored_files(state: TableState, paths: Iterable[str]) -> dict[str, StoredFile]:
-    """What is on storage in the partitions of `paths`, by path."""
+    """Files in the partitions of `paths`, by path."""
     lister = StorageLister(state.storage)
     partitions = {path.rpartition("/")[0] for path in paths}
     return {entry.path: entry for partition in sorted(partitions) for entry in lister.files(partition)}

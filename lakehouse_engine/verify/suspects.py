@@ -1,29 +1,28 @@
-"""Where earlier moments may miss something: partitions in which not every file that commits tell of is there, or was cleaned.
+"""Partitions in which earlier states may miss a file: those where a file that commits name is absent and was not cleaned.
 
-A moment is looked at by what all writes tell, which costs as much as there are writes. Where everything is there no moment misses any of
-it, and none has to be looked at.
+Checking a state costs as much as there are writes. If nothing is absent, no state has to be checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
+from lakehouse_engine.manifest.from_commits import NO_COMMIT
+from lakehouse_engine.manifest.manifest import ExpectedFile
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import WrittenFile
 from lakehouse_engine.model.order import is_later
-from lakehouse_engine.read.completeness import NO_COMMIT, ExpectedFile, proven_since
 from lakehouse_engine.verify.cleaned import Cleaned
-from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
 
 
 def suspects(state: TableState, cleaned: Cleaned) -> frozenset[str] | None:
-    """Partitions of which a read as of an earlier write may miss a file; None for all, where it is not known what archived writes left.
+    """Partitions in which a read as of an earlier write may miss a file; None for all, if the files of archived writes are unknown.
 
-    Moments of which a savepoint keeps what it needs (`TableState.savepointed_files`) are not asked about.
+    States kept by a savepoint (`TableState.savepointed_files`) are not checked here.
     """
-    archived, since = state.archived_files(), proven_since(state)
+    archived, since = state.archived_files(), state.proven_since
     if not archived.is_known:
         return None
     listed, told = _Listed(state), _Told(state.timeline.pending_compactions)
@@ -42,7 +41,7 @@ def suspects(state: TableState, cleaned: Cleaned) -> frozenset[str] | None:
 
 
 def _named(state: TableState) -> Iterator[tuple[FileGroupId, WrittenFile]]:
-    """Every file that a moment may need: those of the active timeline's writes, and of archived ones those that were live."""
+    """Files that an earlier state may need: those of active writes, and of archived ones those that were live."""
     yield from state.archived_files().live.files()
     for record in state.active_writes():
         yield from record.files
@@ -53,7 +52,7 @@ def _was_cleaned(cleaned: Cleaned, group: FileGroupId, file: WrittenFile) -> boo
 
 
 class _Listed:
-    """The files that are there, as the view has them in slices."""
+    """Files that exist, as the view has them in slices."""
 
     def __init__(self, state: TableState) -> None:
         self._sizes: dict[str, int] = {}
@@ -68,13 +67,13 @@ class _Listed:
         return file.path not in self._sizes
 
     def has(self, file: WrittenFile) -> bool:
-        """Whether it is there with the bytes that were written; a log may be longer."""
+        """True if it exists with the bytes that were written; a log may be longer."""
         size = self._sizes.get(file.path)
         return size is not None and (size < 0 or (size >= file.size if file.is_log else file.size <= 0 or size == file.size))
 
 
 class _Told:
-    """Groups of which writes so far tell what they began with. Of others `prevCommit` of a later one may say that there was something."""
+    """Groups whose first file is known from writes so far. For others, `prevCommit` of a later write may say that there was one."""
 
     def __init__(self, pending: Container[str | None]) -> None:
         self._pending = pending
@@ -93,7 +92,7 @@ class _Told:
                     self._bases[group] = file.instant_time
 
     def unknown(self, metadata: HoodieCommitMetadata) -> Iterator[str]:
-        """Partitions of groups that a write goes on with, or takes away, and of which nothing is told."""
+        """Partitions of groups that a write continues or replaces, and about which nothing is known."""
         born = set()
         for partition, stats in metadata.partition_to_write_stats.items():
             for stat in stats:
@@ -103,6 +102,6 @@ class _Told:
                     born.add(group)
                 elif (base is None or is_later(base, str(previous))) and (group, str(previous)) not in self._begun:
                     yield partition
-        for group in replaced_groups(metadata):
+        for group in metadata.replaced_groups():
             if group not in self._named and group not in born:
                 yield group.partition_path

@@ -1,4 +1,4 @@
-"""The checks of a table, one after the other; none ends because another one found something."""
+"""Runs all checks of a table; a finding does not stop later checks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 _LOOKS_AGAIN = 3
-"""Looks at a table that changes while it is checked. The first one settles all but findings that have no path."""
+"""Number of checks of a table that changes meanwhile. The first one settles everything except findings without a path."""
 _OF_CONTENTS = frozenset(
     (FindingKind.UNREADABLE_FILE, FindingKind.NEWER_ROWS, FindingKind.DUPLICATE_KEY, FindingKind.CORRUPT_PROPERTIES)
 )
@@ -39,17 +39,16 @@ _OF_CONTENTS = frozenset(
 
 
 def _silent(what: str, done: int, total: int) -> None:
-    """Nobody wants to know how far it is."""
+    """Default callback: no progress is reported."""
 
 
 def verify(state: TableState, *, quick: bool = False, progress: Progress = _silent) -> VerifyReport:
-    """Check a table as of `state`. What is wrong becomes a finding, never an exception.
+    """Check a table as of `state`. Everything wrong becomes a finding, never an exception.
 
-    Every metadata file is decoded, every data file of the table, its earlier commits and its savepoints is looked for and compared with
-    its recorded size. Then, unless `quick`, each of them is read whole, with all checksums that it has, and key columns are read and
-    compared partition by partition, or over the whole table where the index is global. Where an instant of the active timeline is
-    damaged, what hangs on it is skipped, and `skipped` says so. Others may change the table meanwhile: a finding counts only if it is
-    still there when the changed table is looked at again. Raises only what opening the storage raises.
+    Decodes every metadata file, and compares every data file of the table, its earlier commits and its savepoints with its recorded size.
+    Unless `quick`, reads each of them completely, with all checksums, and compares key columns per partition, or over the whole table if
+    the index is global. If an instant of the active timeline is damaged, what depends on it is skipped, and `skipped` says so. If others
+    change the table meanwhile, a finding counts only if it is still there in the new state. Raises only what opening the storage raises.
     """
     report = _Verification(state, progress).run(quick=quick)
     for _ in range(_LOOKS_AGAIN):
@@ -61,7 +60,7 @@ def verify(state: TableState, *, quick: bool = False, progress: Progress = _sile
 
 
 def _still_there(report: VerifyReport, now: TableState, *, quick: bool) -> VerifyReport:
-    """The report with the findings that a later state of the table has too. Of data files only those are read that a finding is about."""
+    """The report with findings that also hold in a later state. Only data files with a finding are read again."""
     asked = frozenset(finding.path for finding in report.findings)
     kinds = {finding.kind for finding in report.findings}
     known = {_identity(finding) for finding in report.findings}
@@ -72,14 +71,14 @@ def _still_there(report: VerifyReport, now: TableState, *, quick: bool) -> Verif
 
 
 def _identity(finding: Finding) -> tuple[FindingKind, str, str]:
-    """What makes two findings the same. Without a path only the message tells."""
+    """Identity of a finding; without a path, its message."""
     return finding.kind, finding.path, "" if finding.path else finding.message
 
 
 @dataclass(slots=True)
 class _Verification:
-    """`only`: paths of the data files whose contents are checked (None: all); `all_keys`: keys of all files nevertheless, for one may be in
-    any two of them.
+    """`only`: paths of data files whose contents are checked (None: all). `all_keys`: check keys of all files anyway, because a duplicate
+    may be in any two.
     """
 
     state: TableState
@@ -87,7 +86,7 @@ class _Verification:
     only: frozenset[str] | None = None
     all_keys: bool = True
     findings: dict[tuple[FindingKind, str], Finding] = field(default_factory=dict)
-    """The first of each kind about a path."""
+    """The first finding of each kind for a path."""
     skipped: dict[str, None] = field(default_factory=dict)
 
     def run(self, *, quick: bool) -> VerifyReport:
@@ -98,7 +97,7 @@ class _Verification:
             retained = sizes[0]
             self._add(sizes[1])
         if damaged:
-            # Without its commits the table cannot be told from its leftovers, and further findings would be guesses.
+            # Without its commits the table's files cannot be told from leftovers, and further findings would be guesses.
             self.skipped["lost files and keys: instants of the timeline are damaged"] = None
         else:
             slices = self._attempt("lost files", self._check_missing) or []
@@ -142,7 +141,7 @@ class _Verification:
         return rows
 
     def _attempt(self, what: str, check: Callable[[], Result]) -> Result | None:
-        """The outcome of a check; None where it could not be made, which is a finding unless the engine refuses such tables."""
+        """Result of a check; None if it could not run, which is a finding unless the engine refuses such tables."""
         try:
             return check()
         except ContradictoryPropertiesError as error:
@@ -191,5 +190,5 @@ class _Verification:
 
 
 def _is_at(instant: Instant, state: Instant) -> bool:
-    """Whether what is wrong with a requested or inflight file matters to an instant: it is not completed."""
+    """True if a damaged requested or inflight file matters to an instant: it is not completed."""
     return instant.requested_time == state.requested_time and not instant.is_completed

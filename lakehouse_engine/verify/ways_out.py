@@ -1,4 +1,4 @@
-"""What leads out of lost and damaged data files: rows are in no other place, so that it is a backup, or an earlier moment."""
+"""Remedies for lost and damaged data files: a backup, or an earlier state, because the rows are stored nowhere else."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterator
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.read.scan import ScanPlan, plan_snapshot
 from lakehouse_engine.undo.restore_plan import plan_restore
+from lakehouse_engine.view.lost_commits import shown_at, writes_before
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
 
 
 def way_out(state: TableState, damaged: Collection[str]) -> str:
-    """What to do about data files that are gone or damaged (paths relative to the table; "" where one is not known)."""
+    """What to do about lost or damaged data files (paths relative to the table; "" for an unknown one)."""
     backup = "put them back from a backup (the same name and bytes)"
     pinned = protected_files(state)
     holders = sorted({pinned[path] for path in damaged if path in pinned})
@@ -29,16 +30,16 @@ def way_out(state: TableState, damaged: Collection[str]) -> str:
 
 def earlier_moments(state: TableState, time: str) -> Iterator[str]:
     """Restores that take the write of `time` back, which is damaged: to the write before it, and to the savepoint before it."""
-    before = state.timeline.completed().writes().older_than(time).last()
+    before, shown = writes_before(state, time).last(), shown_at(state, time)
     if before is not None and _can_be_restored(state, None, before.requested_time):
         yield f"restore to {before.requested_time} (`restore --to {before.requested_time}`)"
-    saved = state.order.newest(one for one in state.timeline.savepointed if state.order.is_after(time, one))
+    saved = state.order.newest(one for one in state.timeline.savepointed if one != time and state.order.is_visible(one, shown))
     if saved is not None and _can_be_restored(state, saved, None):
         yield f"restore to the savepoint of {saved} (`restore --savepoint {saved}`)"
 
 
 def _targets(state: TableState, damaged: Collection[str]) -> Iterator[str]:
-    """What a restore can be given, newest first."""
+    """Targets that a restore accepts, newest first."""
     savepoints, writes = state.timeline.savepointed, state.timeline.completed().writes()
     for time in state.order.sorted({*savepoints, *(write.requested_time for write in writes)}, newest_first=True):
         savepoint = time if time in savepoints else None

@@ -1,4 +1,4 @@
-"""Which files make the table, now or at an instant."""
+"""Files that make the table, now or at an instant."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from lakehouse_engine.view.slicing import build_file_groups, is_replaced, slice_
 
 
 class FileSystemView:
-    """Slices of a table at one state of its timeline. Partitions are listed when they are first asked for, once per view.
+    """Slices of a table at one state of its timeline. Partitions are listed on first use, once per view.
 
-    `timeline` is the whole active one, as loaded. `replaced` is called when replaced groups are first needed: it maps each to the time
-    of the completed commit that replaced it. `named` gives the partitions that commits name: those that have data files count as
-    partitions though they have lost their metafile. `is_named` says of a base file of a committed instant whether the commit named it.
-    `kept` has what earlier states of the table listed, as far as it still holds: that is not listed again. `planned` tells of
-    the slices that pending compactions will make (`planned_slices`).
-    Methods that take `partition` answer for all partitions when it is None; slices come sorted by partition path and file id.
+    `timeline` is the whole active one, as loaded. `replaced` returns replaced groups with the time of the completed commit that replaced
+    each. `named` returns the partitions that commits name: those with data files count even without a metafile. `is_named` says whether a
+    committed instant's commit named a base file. `kept` has listings of earlier states that still hold. `planned` returns the slices that
+    pending compactions will make (`planned_slices`). Methods with `partition` answer for all partitions if it is None; slices are sorted by
+    partition path and file id.
     """
 
     def __init__(
@@ -52,11 +51,11 @@ class FileSystemView:
         self._latest: dict[str, list[FileSlice]] = {}
 
     def partitions(self) -> list[str]:
-        """Partition paths, sorted; "" for a table without partitions. A partition whose groups are all replaced is still listed."""
+        """Partition paths, sorted; "" for a table without partitions. Includes partitions whose groups are all replaced."""
         return list(self._partitions)
 
     def file_groups(self, partition: str) -> list[FileGroup]:
-        """Every group with all its visible slices, newest first: also replaced groups, and slices of pending compactions unmerged."""
+        """Every group with its visible slices, newest first; includes replaced groups, and slices of pending compactions unmerged."""
         groups = self._groups.get(partition)
         if groups is None:
             groups = self._known_groups(partition)
@@ -66,7 +65,7 @@ class FileSystemView:
         return groups
 
     def _known_groups(self, partition: str) -> list[FileGroup] | None:
-        """Of a listing that an earlier state of the table made, where that still holds."""
+        """Groups from a listing of an earlier state of the table, if it still holds."""
         kept = None if self._kept is None else self._kept.get(partition)
         if self._kept is None or kept is None:
             return None
@@ -93,12 +92,12 @@ class FileSystemView:
 
     @property
     def rests_on_kept(self) -> bool:
-        """Whether something that this view told was listed for an earlier state of the table."""
+        """True if an answer of this view came from an earlier state's listing."""
         return self._knew_paths or bool(self._from_kept)
 
     @property
     def unchecked(self) -> frozenset[str] | None:
-        """Partitions of which it has to be asked whether every file is there; None for all. `was_checked` says that it was."""
+        """Partitions whose files still have to be checked for completeness; None for all. `was_checked` records the check."""
         return None if self._kept is None else self._kept.unchecked()
 
     def was_checked(self) -> None:
@@ -106,7 +105,7 @@ class FileSystemView:
             self._kept.keep_checked()
 
     def list_anew(self) -> bool:
-        """Forget what was listed, for this view and those after it; whether something that this one told rested on earlier listings."""
+        """Forget listings, for this view and later ones; returns whether an answer of this view came from an earlier listing."""
         rested = self.rests_on_kept
         if self._kept is not None:
             self._kept.forget()
@@ -119,7 +118,7 @@ class FileSystemView:
         return rested
 
     def look_again(self, partitions: Iterable[str]) -> None:
-        """List these partitions for this view, whatever was kept of them; those that it has listed itself stay as they are."""
+        """List these partitions for this view, whatever was kept; its own listings stay."""
         for partition in partitions:
             if partition not in self._groups or partition in self._from_kept:
                 self._from_kept.discard(partition)
@@ -129,17 +128,17 @@ class FileSystemView:
                 self._groups[partition] = self._made_groups(partition, self._lister.files(partition))
 
     def strays(self, partition: str) -> list[BaseFile]:
-        """Base files of committed instants that no commit named: no part of the table."""
+        """Base files of committed instants that no commit named: not part of the table."""
         self.file_groups(partition)
         return list(self._strays[partition])
 
     @property
     def seen(self) -> list[str]:
-        """The partitions that were listed so far, sorted."""
+        """Partitions listed so far, sorted."""
         return sorted(self._groups)
 
     def file_group(self, group: FileGroupId) -> FileGroup | None:
-        """One of `file_groups`; None where there is no such group. As quick for the last group of a partition as for the first."""
+        """One of `file_groups`; None if it does not exist. Equally fast for every group of a partition."""
         known = self._by_id.get(group.partition_path)
         if known is None:
             groups = self.file_groups(group.partition_path)
@@ -147,20 +146,20 @@ class FileSystemView:
         return known.get(group.file_id)
 
     def latest_slices(self, partition: str | None = None) -> list[FileSlice]:
-        """The slices that make the table now."""
+        """Current slices of the table."""
         return self._slices(None, partition)
 
     def slices_as_of(self, moment: str, partition: str | None = None) -> list[FileSlice]:
-        """The slices that made the table at a moment, as far as they are still there (a clean may have removed some)."""
+        """Slices at a moment, as far as they still exist (a clean may have removed some)."""
         return self._slices(moment, partition)
 
     def replaced_as_of(self, moment: str | None = None) -> set[FileGroupId]:
-        """Groups that are gone at a moment (None: now) because a completed replace commit of the active timeline names them."""
+        """Groups replaced at a moment (None: now) by completed replace commits of the active timeline."""
         return {group for group in self._replaced if is_replaced(group, self._replaced, self._timeline.order, moment)}
 
     @property
     def replaced_at(self) -> Mapping[FileGroupId, str]:
-        """Every group that a completed replace commit of the active timeline names, with the time of the first that does."""
+        """Every group that a completed replace commit of the active timeline names, with the time of the first."""
         return self._replaced
 
     def _slices(self, moment: str | None, partition: str | None) -> list[FileSlice]:
@@ -180,7 +179,7 @@ class FileSystemView:
         return found
 
     def _kept_of(self, path: str) -> KeptPartition | None:
-        """What is kept of a partition, if the groups that this view tells of it are those."""
+        """Kept data of a partition, if the groups of this view came from it."""
         groups = self.file_groups(path)
         kept = None if self._kept is None else self._kept.get(path)
         return kept if kept is not None and kept.groups is groups else None
@@ -216,5 +215,5 @@ class FileSystemView:
 
 
 def has_data(lister: Lister, partition: str) -> bool:
-    """Whether there are base or log files in a directory, whoever wrote them."""
+    """True if a directory has base or log files, of any writer."""
     return any(is_base_file_name(file.name) or is_log_file_name(file.name) for file in lister.files(partition))

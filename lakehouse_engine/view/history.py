@@ -1,4 +1,4 @@
-"""What happened to a table, newest first, for people to read."""
+"""The table's history, newest first, for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from lakehouse_engine.errors import FormatError, OptionError
-from lakehouse_engine.format.timeline.archived_record import archived_commit
+from lakehouse_engine.format.v6.archived_record import archived_commit
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -15,9 +15,9 @@ from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionPlan, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.restores import RestoreRecord, pending_restore, restores
 from lakehouse_engine.view.lost_commits import lost_commits
 from lakehouse_engine.view.moment import at_one_moment
-from lakehouse_engine.view.restores import RestoreRecord, pending_restore, restores
 from lakehouse_engine.view.table_state import TableState
 
 _NAMED = 3
@@ -35,10 +35,9 @@ _UNFINISHED = {
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One instant. Counts are rows, and None where the action is no write or not completed; `route` as in `WriteResult`.
+    """One instant. Counts are rows; None if the action is not a write or not completed. `route` as in `WriteResult`.
 
-    `note` says what the instant keeps, holds up or took back, where there is something to say. `archived` instants are no longer on the
-    active timeline.
+    `note` says what the instant keeps, blocks or took back, if anything. `archived` instants are no longer active.
     """
 
     instant: str
@@ -58,11 +57,11 @@ class HistoryEntry:
 def history(
     state: TableState, limit: int | None = None, *, begin: str | None = None, end: str | None = None, archived: bool = False
 ) -> list[HistoryEntry]:
-    """Instants of the active timeline from `begin` to `end` (both inclusive), newest first, at most `limit`.
+    """Instants of the active timeline from `begin` to `end` (inclusive), newest first, at most `limit`.
 
-    With `archived`, those that are archived only come after them. Of one whose file is damaged the note says so. Raises
-    `CorruptLogError` for a damaged archive, and `OptionError` for a `limit` below 0. Where instants leave the timeline meanwhile (they are
-    archived, or a restore takes them back) the table is looked at anew: an instant that is in the archive by then is told from there.
+    With `archived`, archived ones follow. For a damaged file the note says so. Raises `CorruptLogError` for a damaged archive, and
+    `OptionError` for a negative `limit`. If instants leave the timeline meanwhile (archived or restored), the table is read again, and
+    archived ones come from the archive.
     """
     if limit is not None and limit < 0:
         raise OptionError(f"limit={limit} is less than 0", table=state.config.name)
@@ -101,7 +100,7 @@ def _with_counts(entry: HistoryEntry, metadata: HoodieCommitMetadata) -> History
 
 
 def _archived(state: TableState, limit: int | None, begin: str, end: str | None) -> list[HistoryEntry]:
-    """What archiving had not finished, or a restore put back, is on the active timeline and no entry here."""
+    """Instants that an unfinished archiving, or a restore, has on both timelines are listed as active only."""
     active = {(instant.requested_time, instant.action.completes_as) for instant in state.timeline}
     found: dict[tuple[str, Action], ArchivedEntry] = {}
     for entry in state.archived_timeline.entries():
@@ -184,6 +183,6 @@ _COMPLETED: dict[Action, Callable[[ActiveTimeline, Instant], str]] = {
 
 
 def state_times(state: TableState) -> dict[Instant, int]:
-    """When each state of each instant was reached, by the age of its file, in epoch milliseconds."""
+    """When each instant reached each state, by its file's age, in epoch milliseconds."""
     entries = ((state.layout.parse_file_name(entry.name), entry) for entry in state.storage.list(state.layout.timeline_folder))
     return {instant: entry.modified_ms for instant, entry in entries if instant is not None and not entry.is_directory}

@@ -1,18 +1,16 @@
-"""Completed writes whose completed file is gone (deleted, or left out of a copy).
+"""Completed writes whose completed file is lost (deleted, or not copied).
 
-What is left of such a write looks like a write whose process died: reads would pass its rows over, and the next change of the table would
-roll it back for good. It can be told where this engine made it and anything on top of it. Each change of a table begins under its lock
-with taking back what is pending, so nothing that this engine completed is newer than a write of its own that is pending
-(`commit.locked`, `commit.rollback.recover`). Exceptions, in which nothing is claimed:
+Such a write looks like a dead one: reads would skip its rows, and the next change would roll it back for good. It can be recognised if this
+engine made it and a later instant. Every change begins by taking back pending instants under the lock, so nothing that this engine
+completed is newer than its own pending write (`commit.locked`, `commit.rollback.recover`). Nothing is claimed for:
 
-- tables that Hudi's writers write too (optimistic concurrency control): there a pending write may be left to them for a while
-- a write with a heartbeat, also a dead one: its process has not ended it, so it was never completed
-- a write without its requested file: an inflight file can come late to an object store, after the write was taken back
+- tables that Hudi writes too (optimistic concurrency control): a pending write may be left to Hudi for a while
+- a write with a heartbeat, even a dead one: its process has not ended it, so it was never completed
+- a write without its requested file: an inflight file can arrive late in an object store, after the write was taken back
 - a write that a rollback or restore is taking back: those delete the completed file first
 
-Plans of table services wait for whoever runs them, however old they are. A compaction was completed where a later commit or plan names its
-base files, or where a clean took the files that it merged. The newest instant of a table has nothing on top of it: without
-its completed file it is a dead write.
+Plans of table services wait for an executor, however old. A compaction was completed if a later commit or plan names its base files, or a
+clean took its inputs. The newest instant has nothing after it: without its completed file it is a dead write.
 """
 
 from __future__ import annotations
@@ -21,19 +19,18 @@ from collections.abc import Iterable, Iterator
 
 from lakehouse_engine.errors import CorruptInstantError, FormatError, InstantNotFoundError, LakehouseError, MetadataError
 from lakehouse_engine.format.seal import is_intact
-from lakehouse_engine.format.timeline.metadata_json import is_sealed_commit
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.order import is_later, latest
+from lakehouse_engine.model.order import NEVER, is_later, latest
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.heartbeats import heartbeat_file
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.restores import taken_by
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.restores import taken_by
 from lakehouse_engine.view.table_state import TableState
 
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
@@ -41,20 +38,20 @@ _PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 
 def lost_commits(state: TableState) -> tuple[Instant, ...]:
-    """The completed instants whose file is gone, oldest first. Nothing is opened where no write is pending below a completed instant."""
+    """Completed instants whose file is lost, oldest first. Opens nothing unless a write is pending below a completed instant."""
     suspected = [instant for instant in _suspects(state) if _was_completed(state, instant)]
     if not suspected:
         return ()
     # A listing is not of one moment. What is gone before a second listing begins, and is not being taken back in that, was lost.
-    gone = {instant for instant in suspected if not has_file(state.storage, completed_path(state, instant))}
+    gone = {instant for instant in suspected if state.active.find_completed(instant) is None}
     now = state.refresh()
     return tuple(one.at(State.COMPLETED) for one in _suspects(now) if one in gone and not _is_taken_back(now, one))
 
 
 def check_no_commit_is_lost(state: TableState, lost: Iterable[Instant], *, until: str | None = None) -> None:
-    """Raise `CorruptInstantError` naming the file of the first of these lost commits that is not later than `until` (None: of any)."""
+    """Raise `CorruptInstantError` naming the file of the first of these lost commits that may show at the moment `until` (None: of any)."""
     for instant in lost:
-        if state.order.is_visible(instant.requested_time, until):
+        if until is None or not is_later(instant.requested_time, until):
             raise CorruptInstantError(
                 f"the completed file of the {instant.action} {instant.requested_time} is gone, and later changes of the table rest on that"
                 " write: put the file back from a backup; `repair` says what else leads out",
@@ -65,12 +62,32 @@ def check_no_commit_is_lost(state: TableState, lost: Iterable[Instant], *, until
 
 
 def completed_path(state: TableState, instant: Instant) -> str:
-    """The path of the file that completes an instant."""
-    return f"{state.layout.timeline_folder}/{state.layout.file_name(instant.at(State.COMPLETED))}"
+    """The path of the file that completes an instant; with `*` for a completion time that is not known any more."""
+    completed, folder = instant.at(State.COMPLETED), state.layout.timeline_folder
+    if state.layout.orders_by_completion and completed.completed_at is None:
+        return f"{folder}/{completed.requested_time}_*.{completed.action}"
+    return f"{folder}/{state.layout.file_name(completed)}"
+
+
+def writes_before(state: TableState, time: str) -> Timeline:
+    """The completed writes before one whose completed file is gone or damaged."""
+    found = state.timeline.completed().writes().filter(lambda one: one.requested_time != time)
+    return found.up_to(shown_at(state, time))
+
+
+def writes_since(state: TableState, time: str) -> Timeline:
+    """The completed writes after one whose completed file is gone or damaged."""
+    return state.timeline.completed().writes().after(shown_at(state, time))
+
+
+def shown_at(state: TableState, time: str) -> str:
+    """The moment at which a write shows; of one whose completion time is gone, a moment before that, since which nothing else showed."""
+    moment = state.order.moment(time)
+    return time if moment == NEVER else moment
 
 
 def _suspects(state: TableState) -> list[Instant]:
-    """Writes and compactions that are inflight, as this engine leaves them, and older than something that is completed."""
+    """Inflight writes and compactions of this engine's kind that are older than a completed instant."""
     pending = [one for one in state.timeline if one.action in (*_WRITES, Action.COMPACTION) and one.state is State.INFLIGHT]
     if not pending:
         return []
@@ -88,14 +105,14 @@ def _was_completed(state: TableState, instant: Instant) -> bool:
     if _may_have_other_writers(state) or has_file(state.storage, heartbeat_file(instant.requested_time)):
         return False
     try:
-        is_ours = is_sealed_commit(state.active.read(instant))
+        is_ours = state.layout.is_sealed_commit(state.active.read(instant))
     except InstantNotFoundError:
         return False
     return is_ours and any(_proves(state, one, instant) for one in reversed(state.timeline.completed().instants))
 
 
 def _may_have_other_writers(state: TableState) -> bool:
-    """Whether Hudi's writers may write beside this engine. Reads must not fail for lock settings that only writes need."""
+    """True if Hudi may write beside this engine. Reads must not fail for lock settings that only writes need."""
     try:
         return lock_options(state.config).optimistic
     except LakehouseError:
@@ -103,12 +120,12 @@ def _may_have_other_writers(state: TableState) -> bool:
 
 
 def _was_compacted(state: TableState, compaction: Instant) -> bool:
-    """Whether something rests on the base files of a compaction, or on its being completed. It does not matter who made it."""
+    """True if anything depends on a compaction's base files, or on its completion, whoever made it."""
     time, base = compaction.requested_time, f"_{compaction.requested_time}."
     later = state.timeline.newer_than(time)
     stats = (stat for one in later.completed().writes() for stat in state.commit_metadata(one).write_stats())
     try:
-        # A group that is to be compacted is not rewritten, and logs to it begin a slice without a base file.
+        # A group in a compaction plan is not rewritten, and logs to it start a slice without a base file.
         if any(base in (stat.base_file or "") or (stat.prev_commit == time and stat.log_version is None) for stat in stats):
             return True
         active = state.active
@@ -123,8 +140,8 @@ def _is_planned_upon(active: ActiveTimeline, later: Timeline, base: str) -> bool
 
 
 def _lost_its_input(state: TableState, active: ActiveTimeline, compaction: Instant) -> bool:
-    """Whether a clean took a file that was to be merged: cleans, those of Hudi too, keep them until the compaction is completed, but for
-    those of groups that a later write replaced.
+    """True if a clean took a file that was to be merged: cleans, including Hudi's, keep them until the compaction completes, except in
+    groups that a later write replaced.
     """
     cleans = [one for one in state.timeline.newer_than(compaction.requested_time).completed() if one.action is Action.CLEAN]
     if not cleans:
@@ -136,14 +153,14 @@ def _lost_its_input(state: TableState, active: ActiveTimeline, compaction: Insta
 
 
 def _inputs(operation: HoodieCompactionOperation) -> Iterator[str]:
-    """Paths of the base file and the logs of a slice. Plans of Hudi may hold whole paths."""
+    """Paths of a slice's base file and logs. Hudi's plans may hold absolute paths."""
     for path in (operation.data_file_path, *(operation.delta_file_paths or ())):
         if path:
             yield join_path(operation.partition_path or "", path.rpartition("/")[2])
 
 
 def _proves(state: TableState, later: Instant, instant: Instant) -> bool:
-    """Whether a completed instant was begun by this engine after the write was completed."""
+    """True if this engine began a completed instant after the write had completed."""
     if not is_later(later.requested_time, instant.requested_time):
         # Only a completed write can be savepointed.
         return later.action is Action.SAVEPOINT and later.requested_time == instant.requested_time
@@ -168,7 +185,7 @@ def _is_planned_here(state: TableState, instant: Instant) -> bool:
 
 
 def _is_taken_back(now: TableState, instant: Instant) -> bool:
-    """Whether a restore is not finished, or a rollback is about the write."""
+    """True if a restore is unfinished, or a rollback targets the write."""
     pending = now.timeline.pending()
     if any(one.action is Action.RESTORE for one in pending):
         return True

@@ -1,4 +1,4 @@
-"""Answers that rest on one state of a table, while others go on changing it."""
+"""Answers from one state of a table while others change it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Answer = TypeVar("Answer")
 _ATTEMPTS = 8
 _GONE = (InstantNotFoundError, MissingFileError, StoredFileNotFoundError, TimelineRestoredError)
 _MENDED = (CorruptFileError, CorruptLogError, InstantCleanedError)
-"""What may be whole again since an earlier state of the table was listed."""
+"""Errors that may not occur again after a new listing."""
 
 
 def at_one_moment(state: TableState, ask: Callable[[TableState], Answer]) -> Answer:
-    """The answer of `ask` to `state`, or to the table as it is later.
+    """Answer of `ask` for `state`, or for the table's later state.
 
-    Between a listing and the reading of what it named, archiving and a change of the version move instants away, and restores and cleans
-    remove what they take back: then the table is looked at anew, and so it is where a listing was kept that an earlier state made. Raises
-    what `ask` raises where the table did not change meanwhile, for then the file is lost, and `TableNotFoundError` where the table is gone.
+    Between a listing and the reading of a listed file, archiving and version changes move instants, and restores and cleans delete files:
+    then the table is read again, and also if a listing came from an earlier state. Raises what `ask` raises if the table has not changed,
+    because the file is then lost, and `TableNotFoundError` if the table is gone.
     """
     with told_if_gone(state.storage):
         return _asked(state, ask)

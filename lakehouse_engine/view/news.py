@@ -1,8 +1,8 @@
-"""What happened to a table between two looks at its timeline: which partitions may hold other files than before.
+"""Difference between two readings of a table's timeline: which partitions may have other files.
 
-Files that a completed write named come and go with instants that tell of it (of others `view.kept` keeps nothing). So the difference of two
-timelines tells, as long as all that came between is on the later one: it may be archived by now, or the table may be another one. Where
-that cannot be told, every partition may have changed.
+Files that a completed write named come and go with instants that say so (other files are never kept, `view.kept`). So the difference of two
+timelines suffices, if everything in between is on the later one; it may be archived by now, or the table may be another one. If that is
+unclear, every partition may have changed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.timeline import Timeline
 
 _REMOVE = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
-"""Actions that delete files from the moment on at which they are pending."""
+"""Actions that delete files as soon as they are pending."""
 _PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 
 
 class _Unknown(Exception):
-    """Something happened that does not say which partitions it touched."""
+    """Something happened without saying which partitions it touched."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """A look at the timeline: the table's properties, and its instants with the file of each of their states. `commit` decodes a write."""
+    """One reading of the timeline: properties, and instants with the file of each state. `commit` decodes a write."""
 
     config: TableConfig
     timeline: Timeline
@@ -40,7 +40,7 @@ class Moment:
     commit: Callable[[Instant], HoodieCommitMetadata]
 
     def touched_since(self, then: Moment) -> frozenset[str] | None:
-        """Partitions that may have other files than at the moment `then`, or after it; None where that may be any."""
+        """Partitions that may have other files than at the moment `then`, or later; None if any may."""
         if then is self:
             return frozenset()
         if not self._goes_on_from(then):
@@ -51,15 +51,15 @@ class Moment:
                 if one.is_completed and one not in then.files:
                     touched.update(self._touched_by(one))
         except (LakehouseError, _Unknown):
-            # Damaged, or archived meanwhile: listing anew is always right, and who needs what the instant says is told what is wrong.
+            # Damaged, or archived meanwhile: listing again is always right, and reading the instant will report the problem.
             return None
         return frozenset(touched)
 
     def _goes_on_from(self, then: Moment) -> bool:
-        """Whether this is the same table, all that came since `then` is on the timeline, and no write that was completed is gone."""
+        """True if this is the same table, everything since `then` is on the timeline, and no completed write is gone."""
         start, newest = self.timeline.start, _newest(then, self.timeline.savepointed)
         if self.config != then.config or start is None or newest not in self.files:
-            # Archiving goes from the old to the new: while that write is there, all that came after it is.
+            # Archiving goes from old to new: while that write is there, everything after it is.
             return False
         if any(one.action in _REMOVE for one in self.timeline.pending()):
             return False
@@ -67,15 +67,15 @@ class Moment:
         return all(self._explains(one, then, known, start.requested_time) for one in then.timeline)
 
     def _explains(self, one: Instant, then: Moment, known: set[tuple[str, Action]], start: str) -> bool:
-        """Whether what became of an instant is on the timeline, or it does not matter."""
+        """True if an instant's outcome is on the timeline, or does not matter."""
         if one in self.files:
-            # A file that was mended, or is of a copy of the table, is another one.
+            # A repaired file, or one of a table's copy, is another file.
             return not one.is_completed or self.files[one] == then.files[one]
         if (one.requested_time, one.action.completes_as) in known:
             return True
         if one.is_completed:
             return not one.action.is_write or is_later(start, one.requested_time)
-        # What a write left that was given up is in no listing that is kept; one that is archived was completed.
+        # An abandoned write's files are in no kept listing; an archived instant was completed.
         return one.action not in _REMOVE | _PLANS and not (one.action.is_write and is_later(start, one.requested_time))
 
     def _touched_by(self, one: Instant) -> Iterable[str]:

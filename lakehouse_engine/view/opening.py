@@ -1,4 +1,4 @@
-"""What a table says of itself when it is opened: its properties, and a listing of the timeline that they mean."""
+"""Opens a table: its properties, and a listing of the timeline that they mean."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import UnsupportedTableVersionError
-from lakehouse_engine.format.timeline.layout import Layout, layout_of
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout import Layout, layout_of
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
@@ -19,7 +19,7 @@ from lakehouse_engine.timeline.presence import check_there
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Properties and timeline of one moment. `may_be_moving`: a change of the table's version may be at work, or have been cut off."""
+    """Properties and timeline of one moment. `may_be_moving`: a change of the table's version may be running, or was interrupted."""
 
     config: TableConfig
     active: ActiveTimeline
@@ -30,9 +30,9 @@ class Look:
 def look_at(storage: Storage) -> Look:
     """Read the properties and list the timeline.
 
-    A change of the version removes the timeline that the properties meant before. In version 6 the listing tells that there is another
-    one; that of later versions may be gone altogether. Then the properties are read again. Raises `TableNotFoundError`,
-    `PropertiesError`, and `UnsupportedTableVersionError` for a version that cannot be opened, and for a table that Hudi left half upgraded.
+    A version change removes the timeline that the old properties meant. In version 6 the listing shows that there is another one; that of
+    later versions may be gone entirely. Then the properties are read again. Raises `TableNotFoundError`, `PropertiesError`, and
+    `UnsupportedTableVersionError` for an unsupported version, and for a table that Hudi left half upgraded.
     """
     config = ConfigStore(storage).read()
     while True:
@@ -40,7 +40,7 @@ def look_at(storage: Storage) -> Look:
         listing = active.listed()
         moving = may_be_moving(active.layout, listing)
         if not (moving or active.layout.orders_by_completion):
-            # Of a table that is being dropped a listing may show a part: that would pass for a table with fewer rows.
+            # The listing of a table that is being dropped may be partial, and would look like a table with fewer rows.
             check_there(storage, listing)
             return Look(config, active, listing)
         now = ConfigStore(storage).read()
@@ -52,8 +52,8 @@ def look_at(storage: Storage) -> Look:
 
 
 def _refuse_half_upgraded(config: TableConfig, active: ActiveTimeline, listing: Sequence[StoredFile]) -> None:
-    """Raise `UnsupportedTableVersionError` where the properties are of one version and instants are where another has them, which would not
-    show: Hudi moves one by one, and then changes the properties. What this engine moves is there twice.
+    """Raise `UnsupportedTableVersionError` if properties and instants belong to different versions, which would not be visible: Hudi moves
+    instants one by one and changes the properties last. What this engine moves exists twice.
     """
     storage, later = active.storage, active.layout.orders_by_completion
     if active.files_of(listing) if later else is_moving(storage):

@@ -1,4 +1,4 @@
-"""Which slices pending compactions will make, where the names of logs do not tell."""
+"""Slices that pending compactions will make, for versions whose log names do not say."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Planned = Mapping[FileGroupId, tuple[str, ...]]
 
 
 def planned_slices(active: ActiveTimeline, timeline: Timeline) -> Planned:
-    """The base instants of slices that pending compactions will make, of each group; empty in version 6, whose logs are named by them.
+    """Base instants of slices that pending compactions will make, by group; empty in version 6, whose log names say so.
 
-    A plan that is damaged, or was taken back since the timeline was loaded, makes none: nobody carries it out, and until a compaction is
-    completed rows are the same whether or not logs are on the slice that it makes.
+    A damaged plan, or one taken back since the timeline was loaded, makes none: it is not run, and until a compaction completes, rows are
+    the same whether or not logs are on its slice.
     """
     found: dict[FileGroupId, tuple[str, ...]] = {}
     if timeline.order.goes_by_completion:

@@ -1,4 +1,4 @@
-"""Pending instants that are plans of table services, and those that are writes of rows."""
+"""Pending instants: plans of table services, and writes of rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, str]]:
-    """(partition path, file id) of the groups that a replace commit's plan clusters; empty when it is no clustering.
+    """(partition path, file id) of the groups in a replace commit's clustering plan; empty for others.
 
-    In versions 8 and 9 the plan of a clustering says so by its name.
+    In versions 8 and 9 the plan's name says that it is a clustering.
     """
     planned = Instant(instant.requested_time, Action.CLUSTERING, State.REQUESTED)
     requested = planned if planned in state.timeline_files else Instant(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
@@ -26,14 +26,14 @@ def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, st
 
 
 def is_plan(state: TableState, instant: Instant) -> bool:
-    """Whether a pending instant is the plan of a table service: no dead write, it waits for whoever runs it."""
+    """True if a pending instant is the plan of a table service: it waits for an executor and is not a dead write."""
     if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
         return True
     return may_cluster(instant) and _is_clustering(state, instant)
 
 
 def may_cluster(instant: Instant) -> bool:
-    """Whether an instant is a clustering, or a replace commit, which in version 6 may be one."""
+    """True for a clustering, or a replace commit, which may be one in version 6."""
     return instant.action.completes_as is Action.REPLACE_COMMIT
 
 
@@ -45,10 +45,10 @@ def _is_clustering(state: TableState, instant: Instant) -> bool:
 
 
 def oldest_overtaken(state: TableState) -> str | None:
-    """The time of the oldest write that is pending although a later one is completed; None where there is none.
+    """Time of the oldest write that is pending although a later one is completed; None without one.
 
-    This engine completes its writes in the order of their instants; Hudi's writers do not. What such a write adds, it adds to the past: no
-    checkpoint after it, and nothing as of a moment after it, is settled until it is done.
+    This engine completes writes in the order of their instants; Hudi does not. Such a write adds to the past: no later checkpoint or state
+    is settled until it is done.
     """
     last = state.timeline.completed().writes().last()
     if last is None:
@@ -61,4 +61,4 @@ def _may_be_done(state: TableState, instant: Instant) -> bool:
     try:
         return live_heartbeat(state.storage, instant.requested_time, lock_options(state.config)) is not None
     except StorageError:
-        return True  # who may not write here cannot ask what time it is
+        return True  # a process that may not write here cannot ask for the time

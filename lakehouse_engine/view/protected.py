@@ -1,8 +1,8 @@
-"""What savepoints pin: files that nothing but the savepoint's own deletion releases."""
+"""Files that savepoints pin; only deleting the savepoint releases them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
@@ -16,7 +16,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def savepoint_metadata(state: TableState) -> dict[str, HoodieSavepointMetadata]:
-    """Every completed savepoint by the instant that it keeps, oldest first; a `DamagedSavepoint` for one that does not decode."""
+    """Every completed savepoint by its instant, oldest first; a `DamagedSavepoint` for one that does not decode."""
     return {time: _metadata(state, time) for time in state.order.sorted(state.timeline.savepointed)}
 
 
@@ -29,21 +29,23 @@ def _metadata(state: TableState, time: str) -> HoodieSavepointMetadata:
 
 
 def damaged_savepoints(state: TableState) -> dict[str, str]:
-    """Paths of the files of savepoints that do not decode, by the instant that each of them keeps, oldest first."""
+    """Paths of the files of damaged savepoints by instant, oldest first."""
     active, known = state.active, savepoint_metadata(state)
     times = [time for time, metadata in known.items() if isinstance(metadata, DamagedSavepoint)]
     return {time: active.path(Instant(time, Action.SAVEPOINT, State.COMPLETED)) for time in times}
 
 
-def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str, str]:
+def protected_files(
+    state: TableState, *, up_to: str | None = None, known: Mapping[str, HoodieSavepointMetadata] | None = None
+) -> dict[str, str]:
     """Path (relative to the table) of every pinned base and log file, with the instant of a savepoint that pins it.
 
-    Of the savepoints of instants not after `up_to`, or of all. A base file of a compaction that was scheduled before a savepoint and
-    completed after it is pinned too: a table restored to the savepoint reads it in place of the slice that it was made of. A damaged
-    savepoint pins all that it can have pinned: every file that is as old as it.
+    For savepoints up to `up_to`, or all. A base file of a compaction that was scheduled before a savepoint and completed after it is pinned
+    too: a restored table reads it instead of the slice that it was made of. A damaged savepoint pins every file that is as old as it.
+    `known`: what `savepoint_metadata` returned for this state.
     """
     found: dict[str, str] = {}
-    for time, metadata in savepoint_metadata(state).items():
+    for time, metadata in (savepoint_metadata(state) if known is None else known).items():
         if up_to is not None and state.order.is_after(time, up_to):
             continue
         if isinstance(metadata, DamagedSavepoint):
@@ -56,16 +58,16 @@ def protected_files(state: TableState, *, up_to: str | None = None) -> dict[str,
 
 
 def pinned_paths(state: TableState, time: str, metadata: HoodieSavepointMetadata) -> Iterator[str]:
-    """The files that a read as of the savepoint of `time` needs, of those that it lists."""
+    """Listed files that a read as of the savepoint of `time` needs."""
     for partition, names in metadata.pinned_files().items():
         yield from (join_path(partition, name) for name in names if not is_of_later_write(state, time, name))
 
 
 def is_of_later_write(state: TableState, time: str, name: str) -> bool:
-    """Whether a file that the savepoint of `time` lists is a log of a write that it does not show.
+    """True if a file listed by the savepoint of `time` is a log of a write that it does not show.
 
-    Hudi lists every log of a slice that is there when the savepoint is made. In versions 8 and 9 a log is of one write, so those of later
-    writes are not read as of the savepoint, and a restore to it deletes them. In version 6 one log has blocks of many writes.
+    Hudi lists every log of a slice that exists when the savepoint is made. In versions 8 and 9 a log belongs to one write, so those of
+    later writes are not read as of the savepoint, and a restore deletes them. In version 6 one log has blocks of many writes.
     """
     if not is_log_file_name(name):
         return False
@@ -82,14 +84,14 @@ def _written_up_to(state: TableState, time: str) -> Iterator[str]:
 
 
 def _begun(partition: str, name: str) -> str:
-    """The instant that began the slice of a data file; "" for any other file."""
+    """Instant that began a data file's slice; "" for any other file."""
     if is_base_file_name(name):
         return parse_base_file(partition, name).instant_time
     return parse_log_file(partition, name).base_instant if is_log_file_name(name) else ""
 
 
 def _compacted_since(state: TableState, time: str, pinned: Iterable[str]) -> Iterator[str]:
-    """Base files of compactions up to `time` that are newer than those pinned of the same groups."""
+    """Base files of compactions up to `time` that are newer than the pinned ones of the same groups."""
     if state.config.table_type is not TableType.MERGE_ON_READ:
         return
     newest = _newest_bases(pinned)

@@ -1,11 +1,11 @@
-"""File names and a timeline make file groups and slices. Pure; holds the visibility rules (hudi-format 6 and II.3).
+"""Builds file groups and slices from file names and a timeline. Pure; holds the visibility rules (hudi-format 6 and II.3).
 
 1. A slice is the base file and the logs with one base instant (`slice_of`).
-2. A base file counts if its instant is committed and named it; so files of pending, failed and unknown instants do not, be they
-   writes, clusterings or compactions, nor what an attempt of a task left that outlived its commit (`named`).
-3. Logs count if their base instant is committed, or is a compaction that is pending: once scheduled, writers log to the slice that
-   it will make. Until it completes, those logs belong on top of the slice before.
-4. A group is gone from the instant on at which a completed replace commit names it.
+2. A base file counts if its instant is committed and named it. Files of pending, failed and unknown instants do not, and neither do
+   those that a late task attempt left (`named`).
+3. Logs count if their base instant is committed, or is a pending compaction: once it is scheduled, writers log to the slice that it
+   will make. Until it completes, those logs belong on top of the slice before.
+4. A group is gone from the instant at which a completed replace commit names it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
-from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice, LogFile
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import Order, age, earliest, is_later, latest
@@ -42,12 +41,11 @@ def build_file_groups(
     is_named: Callable[[BaseFile], bool] = _any_base,
     planned: Callable[[], Planned] = dict,
 ) -> list[FileGroup]:
-    """The groups of a partition with their visible slices, newest first; sorted by file id, groups without any left out.
+    """Groups of a partition with their visible slices, newest first; sorted by file id, without empty groups.
 
-    `timeline` is the whole active one, as loaded. `is_named` is asked of base files of committed instants, and `planned`, which is as
-    `planned_slices` makes it, where there are logs of versions 8 and 9. A slice on a pending compaction
-    has logs only. Names outside of Hudi's grammar and CDC files are passed over. Replaced groups are included: what replaced them depends
-    on the instant asked for.
+    `timeline` is the whole active one, as loaded. `is_named` is called for base files of committed instants, and `planned` (from
+    `planned_slices`) if there are logs of versions 8 and 9. A slice on a pending compaction has logs only. CDC files and names outside of
+    Hudi's grammar are skipped. Replaced groups are included, because what replaced them depends on the requested instant.
     """
     groups: dict[str, dict[str, _Collected]] = {}
     logs: dict[str, list[LogFile]] = {}
@@ -71,12 +69,12 @@ def build_file_groups(
 
 
 def slice_of(log: LogFile, begun: Iterable[str], order: Order) -> str:
-    """The base instant of the slice that a log belongs to. `begun` are those of the group that base files, pending compactions and
-    older logs began.
+    """Base instant of the slice that a log belongs to. `begun` are those that the group's base files, pending compactions and older logs
+    began.
 
-    In version 6 it is in the log's name. In 8 and 9 the name has the delta commit that wrote the log: it is of the newest slice that was
-    begun before that commit was completed, or begins one (Hudi `HoodieFileGroup.getBaseInstantTime`). A log that was named in version 6
-    has the instant of its slice, and so is of that in a later version too.
+    In version 6 it is in the log's name. In 8 and 9 the name has the delta commit that wrote the log: it belongs to the newest slice that
+    began before that commit completed, or begins one (Hudi `HoodieFileGroup.getBaseInstantTime`). A log that was named in version 6 has its
+    slice's instant, which also holds in a later version.
     """
     if not order.names_writer(log.base_instant):
         return log.base_instant
@@ -94,10 +92,10 @@ def mixes_log_names(piece: FileSlice, order: Order) -> bool:
 
 
 def slice_as_of(group: FileGroup, pending: frozenset[str], order: Order, as_of: str | None = None) -> FileSlice | None:
-    """The newest slice with a base instant that shows at the moment `as_of` (None: the newest of all); None where there is none.
+    """The newest slice whose base instant is visible at the moment `as_of` (None: the newest of all); None without one.
 
-    A slice on one of the `pending` compactions is merged into the one before it: that one's base file and logs, then its own logs
-    (Hudi `AbstractTableFileSystemView.fetchMergedFileSlice`).
+    A slice on one of the `pending` compactions is merged into the one before it: that one's base file and logs, then its own logs (Hudi
+    `AbstractTableFileSystemView.fetchMergedFileSlice`).
     """
     older = [piece for piece in group.slices if order.is_visible(piece.base_instant, as_of)]
     if not older:
@@ -109,9 +107,9 @@ def slice_as_of(group: FileGroup, pending: frozenset[str], order: Order, as_of: 
 
 
 def whole_slices(partition_path: str, files: Iterable[StoredFile]) -> list[FileSlice]:
-    """One slice of each group that files of a partition are of, all of them committed: its newest base file, and the logs since.
+    """One slice per group from a partition's files, all of them committed: the newest base file, and later logs.
 
-    Those are on the base file's instant or on compactions that were planned after it.
+    Those are on the base file's instant, or on compactions planned after it.
     """
     bases: dict[str, BaseFile] = {}
     logs: dict[str, list[LogFile]] = {}
@@ -134,14 +132,8 @@ def _whole(group: FileGroupId, base: BaseFile | None, logs: Sequence[LogFile]) -
     return FileSlice(group, begun, base, tuple(kept))
 
 
-def replaced_groups(metadata: HoodieCommitMetadata) -> list[FileGroupId]:
-    """The groups that a replace commit takes out of the table."""
-    replaced = metadata.partition_to_replace_file_ids or {}
-    return [FileGroupId(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
-
-
 def is_replaced(group: FileGroupId, replaced: Mapping[FileGroupId, str], order: Order, as_of: str | None) -> bool:
-    """Whether `group` is gone at the moment `as_of`; `replaced` maps each group to the commit that replaced it."""
+    """True if `group` is replaced at the moment `as_of`; `replaced` maps groups to the commit that replaced each."""
     replaced_at = replaced.get(group)
     return replaced_at is not None and order.is_visible(replaced_at, as_of)
 
@@ -161,7 +153,7 @@ def _newness(base: BaseFile) -> tuple[str, tuple[int, ...]]:
 
 
 def _attempt(base: BaseFile) -> tuple[int, ...]:
-    """Order of files of one slice that several attempts of a task left, where it is not known which of them the commit named."""
+    """Order of files of one slice from several task attempts, if it is unknown which of them the commit named."""
     return tuple(int(part) for part in base.write_token.split("-"))
 
 

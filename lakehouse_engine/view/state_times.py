@@ -1,4 +1,4 @@
-"""When instants came into their states."""
+"""When instants reached their states."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def state_times(state: TableState) -> dict[Instant, int]:
-    """When each state of each instant of the active timeline was reached, by the age of its file, in epoch milliseconds."""
+    """When each instant of the active timeline reached each state, by its file's age, in epoch milliseconds."""
     entries = ((state.layout.parse_file_name(entry.name), entry) for entry in state.storage.list(state.layout.timeline_folder))
     return {instant: entry.modified_ms for instant, entry in entries if instant is not None and not entry.is_directory}

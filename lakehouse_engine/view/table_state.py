@@ -1,168 +1,52 @@
-"""A table as it is at one moment: everything that planning asks, in one value."""
+"""A table at one moment: everything that planning needs, in one value."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from lakehouse_engine.errors import (
-    CorruptInstantError,
-    FormatError,
     InstantNotFoundError,
-    MetadataError,
-    StoredFileNotFoundError,
 )
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.manifest.archived_files import ArchivedFiles
+from lakehouse_engine.manifest.commits import Archived, Commits
+from lakehouse_engine.manifest.from_commits import FromCommits
+from lakehouse_engine.manifest.manifest import Manifest
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.instant import Action, Instant
-from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.model.order import Order
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.history import History, archived_moments, history_of
+from lakehouse_engine.timeline.restores import pending_restore
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.archived_files import ArchivedFiles, read_archived_files
-from lakehouse_engine.view.decoded import DECODED, DecodedCommit
 from lakehouse_engine.view.file_system_view import FileSystemView, has_data
 from lakehouse_engine.view.listings.flat_listing import lister_of
 from lakehouse_engine.view.listings.kept import KeptAt, KeptPartitions
 from lakehouse_engine.view.listings.listing import StorageLister
-from lakehouse_engine.view.listings.named import NamedFiles
 from lakehouse_engine.view.news import Moment
 from lakehouse_engine.view.opening import look_at
 from lakehouse_engine.view.planned import planned_slices
-from lakehouse_engine.view.restores import pending_restore
-from lakehouse_engine.view.slicing import replaced_groups
 
-logger = logging.getLogger(__name__)
-
-_Write = tuple[Instant, StoredFile | None]
+Manifests = Callable[[FromCommits], Manifest]
+"""Makes the manifest of each state of a table, and may use the one from commits."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Partitions:
-    """Paths of the partitions that have files (`live`) once `writes` are counted after what archived ones left."""
-
-    archived: LiveFiles
-    writes: tuple[_Write, ...]
-    live: LiveFiles
-    paths: tuple[str, ...]
-
-    def are_of(self, archived: LiveFiles, writes: tuple[_Write, ...]) -> bool:
-        return self.are_before(archived, writes) and len(self.writes) == len(writes)
-
-    def are_before(self, archived: LiveFiles, writes: tuple[_Write, ...]) -> bool:
-        """Whether the same writes come first, after the same archived ones."""
-        return (self.archived is archived or not (len(archived) or len(self.archived))) and self.writes == writes[: len(self.writes)]
-
-
-@dataclass(slots=True)
-class _Box:
-    """The partitions that the last of several states asked for; shared by all that go on with one another's commits."""
-
-    found: _Partitions | None = None
-
-
-@dataclass(slots=True)
-class _Commits:
-    """Decoded metadata of completed writes, which never changes, so a refreshed state goes on with it."""
-
-    active: ActiveTimeline
-    files: Mapping[Instant, StoredFile]
-    known: dict[Instant, DecodedCommit] = field(default_factory=dict)
-    partitions: _Box = field(default_factory=_Box)
-
-    def of(self, instant: Instant) -> HoodieCommitMetadata:
-        return self._decoded(instant).metadata
-
-    def record(self, instant: Instant) -> WriteRecord:
-        """What the write left and took away."""
-        return self._decoded(instant).record
-
-    def named(self, instant: Instant) -> frozenset[str] | None:
-        """Names of the files that the write left, None where it does not tell all of them."""
-        return self._decoded(instant).names
-
-    def at(self, active: ActiveTimeline, files: Mapping[Instant, StoredFile]) -> _Commits:
-        """The same, of instants that are on the timeline still, in the files that they were read from."""
-        known = {one: decoded for one, decoded in self.known.items() if one in files and files[one] == self.files.get(one)}
-        return _Commits(active, files, known, self.partitions)
-
-    def live_partitions(self, archived: LiveFiles, writes: Sequence[Instant]) -> tuple[str, ...] | None:
-        """Partitions with files after these writes, and `archived`, sorted; None where one of the writes does not tell what it left."""
-        key = tuple((one, self.files.get(one)) for one in writes)
-        found = self.partitions.found
-        if found is None or not found.are_of(archived, key):
-            if any(self.named(one) is None for one in writes):
-                return None
-            known = 0 if found is None or not found.are_before(archived, key) else len(found.writes)
-            live = found.live if found is not None and known else archived
-            live = live.after(self.record(one) for one in writes[known:])
-            found = self.partitions.found = _Partitions(archived, key, live, tuple(sorted(live.partitions())))
-        return found.paths
-
-    def _decoded(self, instant: Instant) -> DecodedCommit:
-        found = self.known.get(instant)
-        if found is None:
-            found = self.known[instant] = DECODED.get(self.active, instant, self.files.get(instant))
-        return found
-
-
-@dataclass(slots=True)
-class _Archived:
-    """What archived writes left, read when it is first asked for."""
-
-    storage: Storage
-    config: TableConfig
-    layout: Layout
-    timeline: Timeline
-    is_there: bool = True
-    found: ArchivedFiles | None = None
-    savepointed: dict[str, LiveFiles | None] = field(default_factory=dict)
-    listing: list[StoredFile] | None = None
-
-    def files(self) -> ArchivedFiles:
-        if self.found is None:
-            self.found = read_archived_files(self.storage, self.layout, self.archive, self.listed(), self.timeline)
-        return self.found
-
-    def listed(self) -> list[StoredFile]:
-        """The files of the archive, of which there may be many: its folder is listed once."""
-        if self.listing is None:
-            self.listing = self.archive.listed() if self.is_there else []
-        return self.listing
-
-    @property
-    def archive(self) -> History:
-        return history_of(self.storage, self.layout, self.config)
-
-    def as_of(self, savepoint: str) -> LiveFiles | None:
-        if savepoint not in self.savepointed:
-            self.savepointed[savepoint] = self._kept(savepoint)
-        return self.savepointed[savepoint]
-
-    def _kept(self, savepoint: str) -> LiveFiles | None:
-        try:
-            return LiveCheckpoints(self.storage, SAVEPOINTED).read(savepoint).live
-        except StoredFileNotFoundError:
-            return None
-        except FormatError as error:
-            logger.warning("the savepoint %s of %s is read without it: %s", savepoint, self.storage.root, error.message)
-            return None
+def from_commits(manifest: FromCommits) -> Manifest:
+    """The manifest from commits alone."""
+    return manifest
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Configuration, timeline and file-system view of one moment; later commits do not show in it. Made by `load`.
+    """Configuration, timeline and file-system view of one moment; later commits do not show. Made by `load`.
 
-    A restore counts from the moment on at which its plan is on the timeline: writes that it takes back do not show.
+    A restore counts as soon as its plan is on the timeline: writes that it takes back do not show.
     """
 
     storage: Storage
@@ -170,58 +54,62 @@ class TableState:
     layout: Layout
     timeline: Timeline
     view: FileSystemView
-    _commits: _Commits = field(repr=False, compare=False)
-    _archived: _Archived = field(repr=False, compare=False)
+    manifest: Manifest = field(repr=False, compare=False)
+    _told: FromCommits = field(repr=False, compare=False)
     _kept: KeptPartitions = field(repr=False, compare=False)
+    _manifests: Manifests = field(default=from_commits, repr=False, compare=False)
     _folders: frozenset[str] | None = field(default=None, repr=False, compare=False)
-    """Names of the directories that were beside the timeline when it was listed; None where that says nothing."""
+    """Directories beside the timeline when it was listed; None if the listing does not say."""
     may_be_moving: bool = field(default=False, repr=False, compare=False)
-    """Whether a change of the table's version may be at work, or have been cut off."""
+    """True if a change of the table's version may be running, or was interrupted."""
+    completed_again: tuple[StoredFile, ...] = field(default=(), repr=False, compare=False)
+    """`ActiveTimeline.completed_again` of that listing."""
 
     @classmethod
-    def load(cls, storage: Storage) -> TableState:
-        """Read the configuration and list the timeline; data files are listed, and commits opened, when they are asked for.
+    def load(cls, storage: Storage, manifest: Manifests = from_commits) -> TableState:
+        """Read the configuration and list the timeline. Data files are listed, and commits opened, on demand. `manifest` makes the manifest
+        of this state and later ones.
 
-        Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for a table version that cannot be opened.
+        Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for an unsupported table version.
         """
-        return cls._load(storage, None, KeptPartitions())
+        return cls._load(storage, None, KeptPartitions(), manifest)
 
     @property
     def active(self) -> ActiveTimeline:
-        """The active timeline's files, as they are when each is asked for."""
-        return self._commits.active
+        """Files of the active timeline, read on demand."""
+        return self._told.commits.active
 
     @property
     def order(self) -> Order:
-        """Which instant comes after which."""
+        """Order of the table's instants."""
         return self.timeline.order
 
     def refresh(self) -> TableState:
-        """The table as it is now, with what is known of commits that are still on the timeline. Data files are listed anew."""
-        return self._load(self.storage, self._commits, KeptPartitions())
+        """The table now, with known commits that are still on the timeline. Lists data files again."""
+        return self._load(self.storage, self._told.commits, KeptPartitions(), self._manifests)
 
     def advance(self) -> TableState:
-        """As `refresh`, but partitions that no instant touched since they were listed, for this state or for one that it shares listings
-        with, are not listed again: a file that was lost since then shows when it is opened (docs/adr/0026).
+        """Like `refresh`, without listing partitions again that no instant touched since they were listed, for this state or one that
+        shares its listings: a file lost since then shows when it is opened (docs/adr/0026).
         """
-        return self._load(self.storage, self._commits, self._kept)
+        return self._load(self.storage, self._told.commits, self._kept, self._manifests)
 
     def is_still(self, now: TableState) -> bool:
-        """Whether nothing has happened to the table between this state and a later one: no instant, and no change of its properties."""
+        """True if nothing happened between this state and a later one: no instant, and no change of properties."""
         return (self.timeline, self.config) == (now.timeline, now.config)
 
     def up_to(self, moment: str) -> TableState:
         """The table as if nothing had happened after `moment`: no later instant is opened."""
-        timeline, commits = self.timeline.up_to(moment), self._commits
-        named = NamedFiles(timeline, commits.named, self._archived.files)
+        timeline = self.timeline.up_to(moment)
+        told = replace(self._told, timeline=timeline)
+        manifest = self._manifests(told)
         lister, planned = StorageLister(self.storage), cache(partial(planned_slices, self.active, timeline))
-        view = FileSystemView(lister, timeline, lambda: _replaced(timeline, commits), is_named=named.has, planned=planned)
-        return TableState(self.storage, self.config, self.layout, timeline, view, commits, self._archived, KeptPartitions(), self._folders)
+        view = FileSystemView(lister, timeline, lambda: manifest.replaced_at, is_named=manifest.has, planned=planned)
+        return replace(self, timeline=timeline, view=view, manifest=manifest, _told=told, _kept=KeptPartitions())
 
     def may_have_folder(self, path: str) -> bool:
-        """Whether anything may be in a folder of the timeline's: False where its listing, which is of one moment with the timeline, told
-        that there is no such folder. In an object store one is there as long as an object is in it, and looking is a request; elsewhere it
-        may be a link, which no listing shows.
+        """True if a folder of the timeline may hold anything; False if the timeline's listing shows that it does not exist. In an object
+        store a folder exists while it holds an object, and checking is a request; elsewhere it may be a link, which no listing shows.
         """
         folder, _, below = path.partition("/")
         if self._folders is None or folder != self.layout.timeline_folder or not below:
@@ -231,67 +119,62 @@ class TableState:
     def commit_metadata(self, instant: Instant) -> HoodieCommitMetadata:
         """Metadata of a completed write, decoded once.
 
-        Raises `InstantNotFoundError` when it is not (any more) on the timeline or not a completed write, and `CorruptInstantError` when its
+        Raises `InstantNotFoundError` if it is not on the timeline (any more) or not a completed write, and `CorruptInstantError` if its
         file is empty or torn.
         """
         if not (instant.is_completed and instant.action.is_write):
             raise InstantNotFoundError(f"{instant} is not a completed write, and has no commit metadata", table=self.storage.root)
-        return self._commits.of(instant)
+        return self._told.commits.of(instant)
 
     @property
     def timeline_files(self) -> Mapping[Instant, StoredFile]:
-        """The file of each state of each instant, as they were listed."""
-        return self._commits.files
+        """File of each state of each instant, as listed."""
+        return self._told.commits.files
 
     def named_files(self, instant: Instant) -> frozenset[str] | None:
-        """Names of the data files of a completed write of the active timeline, None where it does not tell all of them; raises as
-        `commit_metadata`.
-        """
-        return self._commits.named(instant)
+        """Names of a completed active write's data files; None if it does not list all of them. Raises as `commit_metadata`."""
+        return self._told.commits.named(instant)
 
     def archived_files(self) -> ArchivedFiles:
-        """Which files archived writes left, as far as that is known; damage of what tells of them is no error, but in its `problems`."""
-        return self._archived.files()
+        """Files that archived writes left, as far as known; damage is not raised but listed in `problems`."""
+        return self._told.archived.files()
 
     @property
     def archived_timeline(self) -> History:
-        """The archive, read anew by each method."""
-        return self._archived.archive
+        """The archive; each method reads it again."""
+        return self._told.archived.archive
 
     @property
     def has_archive(self) -> bool:
-        """Whether anything was ever archived."""
-        return bool(self._archived.listed())
+        """True if anything was ever archived."""
+        return bool(self._told.archived.listed())
 
     def savepointed_files(self, moment: str) -> LiveFiles | None:
-        """Which files there were as of a savepointed write that is archived; None where that is not known."""
-        savepoint = self.timeline.savepoint_at(moment)
-        return None if savepoint is None else self._archived.as_of(savepoint)
+        """Files as of an archived savepointed write; None if unknown."""
+        return self._told.savepointed(moment)
 
     def write_record(self, instant: Instant) -> WriteRecord:
-        """What a completed write of the active timeline left and took away, worked out once; raises as `commit_metadata`."""
-        return self._commits.record(instant)
+        """What a completed active write left and removed, computed once; raises as `commit_metadata`."""
+        return self._told.commits.record(instant)
 
     def active_writes(self, as_of: str | None = None) -> Iterator[WriteRecord]:
-        """What the completed writes of the active timeline up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
-        for instant in self.timeline.completed().writes().up_to(as_of):
-            yield self._commits.record(instant)
+        """What completed active writes up to `as_of` (None: all) left, oldest first; raises as `commit_metadata`."""
+        return self._told.writes(as_of)
+
+    @property
+    def proven_since(self) -> str:
+        """Instant from which the active timeline has every write; "" if nothing was ever archived."""
+        return self._told.proven_since
 
     def live_partitions(self) -> list[str]:
-        """Partitions in which completed writes left files that nothing replaced, sorted. No directory of data is listed where commits and
-        checkpoint tell; `view.partitions()` where they do not.
+        """Partitions with files of completed writes that nothing replaced, sorted. Lists no data directory if the manifest knows; otherwise
+        `view.partitions()`.
         """
-        archived = self.archived_files()
-        if archived.is_known:
-            with suppress(MetadataError):
-                # Another writer's commits may not say what they wrote.
-                found = self._commits.live_partitions(archived.live, self.timeline.completed().writes().instants)
-                if found:
-                    return list(found)
-        return self.view.partitions()
+        found = self.manifest.partitions()
+        return self.view.partitions() if found is None else list(found)
 
     @classmethod
-    def _load(cls, storage: Storage, known: _Commits | None, store: KeptPartitions) -> TableState:
+    def _load(cls, storage: Storage, known: Commits | None, store: KeptPartitions, manifests: Manifests) -> TableState:
         look = look_at(storage)
         config, active, listing = look.config, look.active, look.listing
         layout = active.layout
@@ -302,56 +185,22 @@ class TableState:
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
-        commits = known.at(active, files) if known is not None else _Commits(active, files)
+        commits = known.at(active, files) if known is not None else Commits(active, files)
         shown = folders if in_object_store(storage) else None
         has_archive = shown is None or history_of(storage, layout, config).folder.partition("/")[0] in shown
-        archived = _Archived(storage, config, layout, timeline, has_archive)
+        told = FromCommits(timeline, commits, Archived(storage, config, layout, timeline, has_archive))
+        manifest = manifests(told)
         lister = lister_of(storage, partitioned=bool(config.partition_fields))
-        named = NamedFiles(timeline, commits.named, archived.files)
         planned = cache(partial(planned_slices, active, timeline))
         kept = KeptAt(
             store,
             Moment(config, timeline, active, files, commits.of),
-            lambda: (timeline.start, timeline.pending_compactions, archived.files().marks, frozenset(planned().items())),
-            named.has_log,
+            lambda: (timeline.start, timeline.pending_compactions, told.archived.files().marks, frozenset(planned().items())),
+            manifest.has_log,
             lambda path: lister.is_partition(path) or has_data(lister, path),
         )
-        replaced, paths = partial(_replaced, timeline, commits), partial(_named_partitions, timeline, commits, archived)
-        view = FileSystemView(lister, timeline, replaced, paths, named.has, kept, planned)
-        return cls(storage, config, layout, timeline, view, commits, archived, store, shown, look.may_be_moving)
-
-
-def _replaced(timeline: Timeline, commits: _Commits) -> dict[FileGroupId, str]:
-    """Every group that a completed replace commit names, with the time of the first that does."""
-    replaced: dict[FileGroupId, str] = {}
-    for instant in timeline:
-        if instant.is_completed and instant.action is Action.REPLACE_COMMIT:
-            for group in replaced_groups(commits.of(instant)):
-                replaced.setdefault(group, instant.requested_time)
-    return replaced
-
-
-def _named_partitions(timeline: Timeline, commits: _Commits, archived: _Archived) -> set[str]:
-    """Partitions that writes left files in. A torn commit names none here: whoever needs what it wrote is told so."""
-    named = archived.files().live.partitions()
-    for instant in timeline.completed().writes():
-        with suppress(CorruptInstantError):
-            named.update(path for path, stats in commits.of(instant).partition_to_write_stats.items() if stats)
-    return named
-
-
-def check_completed_files(state: TableState) -> None:
-    """Raise `CorruptInstantError` for a completed write whose file is empty: writing on would bury what it promised.
-
-    Torn files show when they are read; an empty one would pass for a commit without files. Told by the listing that the state is of.
-    """
-    for instant, entry in state.timeline_files.items():
-        if not entry.size and instant.is_completed and instant.action.is_write:
-            raise CorruptInstantError(
-                "a completed write has an empty file: it was torn, and what it wrote is unknown; put the file back from a backup, or"
-                " restore the table to before it",
-                instant=instant,
-                path=entry.path,
-                bytes=0,
-                table=state.config.name,
-            )
+        view = FileSystemView(
+            lister, timeline, lambda: manifest.replaced_at, manifest.written_partitions, manifest.has, kept, planned
+        )
+        again = active.completed_again(listing, files)
+        return cls(storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving, again)

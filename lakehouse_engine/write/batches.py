@@ -62,7 +62,7 @@ class Batches:
             if not self.is_streamed:
                 self.stage.rows(data, keying)
             elif streams and data.is_query:
-                self.stage.rows(data, keying, self.context.config.partition_fields)
+                self.stage.rows(data, keying, self.context.arrangement)
 
     @property
     def are_empty(self) -> bool:
@@ -105,7 +105,7 @@ class Batches:
         data = self.request.data
         assert data is not None
         if not self.stage.holds(data):
-            return data.write_files(self.context.keying(files.instant_time), files, runner)
+            return data.write_files(self.context.keying(files.instant_time), files, runner, self.context.arrangement)
         parts = self.source(files.instant_time).parts()
         tasks = [StreamTask(files, number, part) for number, part in enumerate(parts)]
         return [status for statuses in runner.run(stream_rows, tasks, name="write") for status in statuses]

@@ -11,7 +11,7 @@ from lakehouse_engine.commit.expected import check_generated
 from lakehouse_engine.errors import ConstraintError, MissingOptionError, OptionError, SchemaIncompatibleError, UnsupportedTableError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema, with_meta_columns
-from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.format.v6.layout import layout_of
 from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.index.registry import load_index
@@ -34,6 +34,7 @@ from lakehouse_engine.record.schema import check_reserved, reconcile, typed_null
 from lakehouse_engine.record.types import canonical_schema
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batch.arrangement import Arrangement
 from lakehouse_engine.write.batch.input import DeleteKeying, Keying
 from lakehouse_engine.write.batch.key_form import key_generator_for
 from lakehouse_engine.write.request import WriteRequest
@@ -65,6 +66,7 @@ class WriteContext:
     options: WriteOptions
     allow_timestamp_ntz: bool
     given_keys: bool
+    arrangement: Arrangement
     soft: SoftDeletes | None = None
     unsaid_by_logs: bool = False
     single_rows: bool = False
@@ -103,7 +105,6 @@ class WriteContext:
             avro_schema=with_meta_columns(self.table_avro_schema),
             options=self.options,
             unique_columns=frozenset(self.config.record_key_fields) if len(self.config.record_key_fields) == 1 else frozenset(),
-            partition_columns=self.config.partition_fields,
             populate=self.config.populates_meta_fields,
             logs_by_writer=layout_of(self.config).orders_by_completion,
         )
@@ -180,9 +181,16 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         options=request.options,
         allow_timestamp_ntz=ntz,
         given_keys=request.given_keys,
+        arrangement=_arrangement(config, request, schema),
         single_rows=request.single_rows,
         unsaid_by_logs=request.as_given and storing_as_given(payload.merger) is not payload.merger,
     )
+
+
+def _arrangement(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> Arrangement:
+    """Raises as `Arrangement.of`. A write that finds its file groups by key takes no order, and needs no columns for one."""
+    arranges = request.data is not None and request.operation not in _MERGES
+    return Arrangement.of(request.options if arranges else WriteOptions(), config, schema)
 
 
 def generated_columns(state: TableState, request: WriteRequest) -> tuple[Generated, ...]:

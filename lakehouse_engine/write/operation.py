@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse_engine.commit.beside.pending import check_group_not_pending, pending_groups
+from lakehouse_engine.commit.beside.clusterings import file_groups, take_over
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
 from lakehouse_engine.commit.outcome import write_of
 from lakehouse_engine.commit.transaction import Transaction, begin
@@ -26,12 +26,12 @@ from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
-from lakehouse_engine.read.completeness import lost_files
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -141,7 +141,6 @@ class _Steps:
         self.transaction, self.batches, self.runner, self.since = transaction, batches, runner, since
         self.request, self.context = batches.request, batches.context
         self._route: Route | None = None
-        self._pending = pending_groups(transaction.state) if self.request.operation in REPLACING else {}
 
     def run(self) -> WriteResult:
         if self.request.operation is WriteOperationType.DELETE_PARTITION:
@@ -162,6 +161,7 @@ class _Steps:
         replaced = {path: ids for path in self.request.partitions if (ids := self._live_file_ids(path))}
         if not replaced:
             return self._unchanged(frozenset(self.request.partitions))
+        self._take_over(file_groups(replaced.items()))
         self.transaction.start(Action.REPLACE_COMMIT)
         self.transaction.inflight(self._noted(partition_to_replace_file_ids=replaced))
         return self._commit([], replaced=replaced)
@@ -177,6 +177,7 @@ class _Steps:
             self._route, dropped, statuses = plan.route, plan.dropped, plan.run(self.runner)
             emptied = plan.partitions if self.batches.drops_deletions else emptied
         replaced = self._replaced_by(statuses, emptied)
+        self._take_over(file_groups((replaced or {}).items()))
         if not statuses and not replaced and not self._changes_columns:
             return self._unchanged(frozenset(self.request.partitions), dropped)
         return self._commit(statuses, replaced=replaced, dropped=dropped)
@@ -199,11 +200,18 @@ class _Steps:
             return self._unchanged(places, plan.dropped)
         self._tell_readers()
         self._route = plan.route
-        self.transaction.inflight(self._noted(partition_to_write_stats=plan.profile()))
+        profile = plan.profile()
+        self._take_over(file_groups((path, [stat.file_id for stat in stats]) for path, stats in profile.items()))
+        self.transaction.inflight(self._noted(partition_to_write_stats=profile))
         statuses = plan.run(self.runner)
         if not statuses and not self._changes_columns:
             return self._unchanged(places, plan.dropped)
         return self._commit(statuses, dropped=plan.dropped, moves=plan.moves)
+
+    def _take_over(self, changed: set[FileGroupId]) -> None:
+        """What the write is going to change leaves the plans of clusterings, or the write is refused."""
+        options = self.request.options
+        take_over(self.transaction.state, changed, options.clustering_updates, whole=options.clustering_rollback)
 
     def _noted(self, **what: Any) -> HoodieCommitMetadata:
         """What is about to be written, with what of the request no file tells: should the commit be damaged one day, this does."""
@@ -230,20 +238,14 @@ class _Steps:
         return plan_write(self.transaction.state, self.batches, self.context.files(self.transaction.instant_time), self.runner)
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
-        """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table.
-
-        Raises `CommitConflictError` for one that a clustering has plans for.
-        """
-        slices = self.transaction.state.view.latest_slices(partition)
-        for piece in slices:
-            check_group_not_pending(piece.group, self._pending)
-        listed = {piece.file_id for piece in slices}
+        """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table."""
+        listed = {piece.file_id for piece in self.transaction.state.view.latest_slices(partition)}
         return tuple(sorted(listed | {group.file_id for group in self._lost if group.partition_path == partition}))
 
     @cached_property
     def _lost(self) -> list[FileGroupId]:
         state = self.transaction.state
-        return [file.group for file in lost_files(state, None, state.view.latest_slices())]
+        return [file.group for file in lost_files(state.manifest, None, state.view.latest_slices())]
 
     def _replaced_by(self, statuses: Sequence[WriteStatus], emptied: frozenset[str]) -> dict[str, tuple[str, ...]] | None:
         """File groups that the new ones take the place of: of the partitions written to (or `emptied`), or of the whole table."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakehouse_engine.model.commit_metadata import ROUTE_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
+from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
 
 _NEW_GROUP = "null"
@@ -16,7 +17,7 @@ def result_of(
 
     `state` is the table before it, or later.
     """
-    before = state.timeline.writes().completed().older_than(instant)
+    before = _before(state, instant)
     stats = list(metadata.write_stats())
     logs = [stat for stat in stats if stat.log_version is not None]
     created = [stat for stat in stats if stat.prev_commit == _NEW_GROUP and stat.log_version is None]
@@ -36,6 +37,14 @@ def result_of(
         was_written=was_written,
         route=metadata.extra_metadata.get(ROUTE_KEY),
     )
+
+
+def _before(state: TableState, instant: str) -> Timeline:
+    """The completed writes of the active timeline before a write, which need not be on it yet."""
+    done = state.timeline.writes().completed()
+    if state.timeline.contains(instant):
+        return done.older_than(instant)
+    return Timeline() if state.timeline.is_before_start(instant) else done
 
 
 def no_change(state: TableState, operation: WriteOperationType, dropped: int = 0) -> WriteResult:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from lakehouse_engine.commit.expected import check_rows_found
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.options.write import BROADCAST_BYTES, SORT_MODE
 from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
@@ -83,6 +85,7 @@ def plan_write(state: TableState, batches: Batches, files: FileContext, runner: 
     planning = _Planning(state, batches, files, runner, given, replaced)
     weight = sum(_weight(source) for source in (given.source, replaced, batches.deleted_keys()) if source is not None)
     if weight > batches.context.options.broadcast_bytes:
+        planning.check_unordered(weight)
         return planning.in_shares()
     return planning.at_once()
 
@@ -107,6 +110,15 @@ class _Planning:
     @property
     def all_new(self) -> bool:
         return self.batches.makes_new_groups
+
+    def check_unordered(self, weight: int) -> None:
+        """Raise `OptionError` where new file groups are to be sorted, which shares by key are not."""
+        if self.all_new and self.batches.context.arrangement.order:
+            raise OptionError(
+                f"{SORT_MODE.key}={self.batches.context.options.sort_mode} cannot be kept: to find one row of each key, keys of"
+                f" {weight} bytes are dealt into shares, which are not sorted. Raise {BROADCAST_BYTES.key} above that, or combine the"
+                " rows before the write"
+            )
 
     def in_shares(self) -> PlannedWrite:
         batches, keys = self.batches, self.batches.deleted_keys()
@@ -133,11 +145,18 @@ class _Planning:
             layout, kept = self.batches.context.layout, batch
             if self.batches.drops_deletions:
                 kept = living(batch, self.batches.context.marks)
+            kept = self._arranged(kept)
             plan = plan_new_groups(self.files, kept) if layout is None else plan_new_buckets(self.files, layout, kept)
         else:
             changes = self._changes(batch, deletions)
-            plan, left_out = changes.finish(self.runner.parallelism), changes.left_out
+            plan, left_out = changes.finish(self.runner), changes.left_out
         return PlannedWrite(plan, Route.SMALL, named, batch.duplicates + left_out)
+
+    def _arranged(self, batch: Batch) -> Batch:
+        arrangement = self.batches.context.arrangement
+        if not arrangement.order:
+            return batch
+        return batch.part(arrangement.places(batch.source.columns(arrangement.order, batch.rows)))
 
     def _write(self) -> Write:
         batches, context = self.batches, self.batches.context

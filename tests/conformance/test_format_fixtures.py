@@ -25,9 +25,9 @@ from lakehouse_engine.format.file_names import (
 )
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile, render_partition_metafile
 from lakehouse_engine.format.properties import parse_properties, render_properties, verify_checksum
-from lakehouse_engine.format.timeline.layout import layout_of
-from lakehouse_engine.format.timeline.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.layout import layout_of
+from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model import plans, savepoint
 from lakehouse_engine.model.table_config import TableConfig
 from tests.support.fixtures import rs_fixtures, spark_fixtures, unpack_rs_fixture, unpack_spark_fixture

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse_engine.errors import UnsupportedTableError
-from lakehouse_engine.format.timeline.archived import read_archive, render_archive
-from lakehouse_engine.format.timeline.archived_record import archived_commit, archived_entry
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.archived import read_archive, render_archive
+from lakehouse_engine.format.v6.archived_record import archived_commit, archived_entry
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions

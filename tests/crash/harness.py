@@ -197,6 +197,9 @@ def serve(storage: Storage, found: Found, history: Mapping[str, Rows], late: Ite
             table.compact()
             while table.run_compaction().instant is not None:
                 pass
+    with at("the clusterings that are planned"):
+        while table.run_clustering().instant is not None:
+            pass
     with at("the next clean"):
         table.clean(1)
     if not found.timeline.by_completion:

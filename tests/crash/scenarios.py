@@ -154,6 +154,20 @@ def _logs_outdated(table_type: str) -> Made:
     return made.then(lambda table: table.upsert(batch([a4])), {**made.rows, **by_key(a4)})
 
 
+def _spread(table_type: str) -> Made:
+    """As `_start`, with a second file in x, and a changed."""
+    made, a2 = _start(table_type), ("a", 2, "x", "a2")
+    made.then(lambda table: table.bulk_insert(batch([_G, ("i", 3, "x", "i1")])), {**made.rows, **by_key(_G, ("i", 3, "x", "i1"))})
+    return made.then(lambda table: table.upsert(batch([a2])), {**made.rows, **by_key(a2)})
+
+
+def _clustering_scheduled(table_type: str) -> Made:
+    """As `_spread`, with a clustering of all files planned."""
+    made = _spread(table_type)
+    assert made.table.schedule_clustering("v").instant is not None
+    return made
+
+
 def _served(table_type: str) -> Made:
     """A savepoint of the second commit; then updates, a compaction, an overwritten partition and another update: slices for a clean."""
     made = _start(table_type)
@@ -289,6 +303,16 @@ SERVICES = [
         by_key(("a", 5, "x", "a5"), _C, ("e", 1, "x", "e1"), _G),
         types=_MOR,
     ),
+    Scenario("clustering schedule", _spread, lambda table: table.schedule_clustering("v"), again=True),
+    Scenario("clustering run", _clustering_scheduled, lambda table: table.run_clustering(), again=True),
+    Scenario("clustering schedule and run", _spread, lambda table: table.cluster("v"), again=True),
+    Scenario(
+        "upsert of what a clustering has planned",
+        _clustering_scheduled,
+        lambda table: table.upsert(batch([("a", 3, "x", "a3"), _H]), delete_keys=pa.table({"id": ["c"]})),
+        by_key(("a", 3, "x", "a3"), _B, _D, _G, ("i", 3, "x", "i1"), _H),
+    ),
+    Scenario("restore over a planned clustering", _clustering_scheduled, lambda table: table.restore(to=_second(table)), goes_back=1),
     Scenario("clean", _served, lambda table: table.clean(1), again=True),
     Scenario("archive", _cleaned, lambda table: table.archive(2, 3), again=True),
     Scenario("archive that merges", _archived_often, lambda table: table.archive(2, 2, merged=4), again=True),

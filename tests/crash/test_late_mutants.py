@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import lakehouse_engine.commit.publish as publish
-import lakehouse_engine.read.completeness as completeness
 import lakehouse_engine.write.tasks.attempt as attempt
 from lakehouse_engine.errors import LateAttemptError, UnseenFileError
-from lakehouse_engine.files.log_scanner import NOT_TOLD
 from lakehouse_engine.format.file_names import parse_log_file
+from lakehouse_engine.manifest.from_commits import FromCommits
+from lakehouse_engine.manifest.named import NamedFiles
 from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
+from lakehouse_engine.model.logged import NOT_TOLD
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.view.listings.named import NamedFiles
 from tests.crash.checker import check_recovered, check_rows, expect, look
 from tests.crash.scenarios import CASES, COLUMNS, START, batch, copy_of, create, open_table
 from tests.support.local_table import LocalTable
@@ -153,9 +153,9 @@ def test_late_log_is_not_read() -> None:
 
 
 def test_mutant_that_reads_unnamed_logs_is_caught(monkeypatch: Patch) -> None:
-    def nothing(state: Any, as_of: str | None) -> Any:
+    def nothing(self: FromCommits, as_of: str | None) -> Any:
         return NOT_TOLD
 
-    monkeypatch.setattr(completeness, "told_logs", nothing)
+    monkeypatch.setattr(FromCommits, "told", nothing)
     with pytest.raises(AssertionError):
         check_late_log()

@@ -141,7 +141,7 @@ def leftovers_stay(patch: Patch) -> None:
 
 
 def metadata_table_stays(patch: Patch) -> None:
-    patch.setattr(locked, "drop_metadata_table", lambda state: state)
+    patch.setattr(locked, "join_all", lambda state: state)
 
 
 def files_go_before_the_property_that_names_them(patch: Patch) -> None:
@@ -154,7 +154,7 @@ def files_go_before_the_property_that_names_them(patch: Patch) -> None:
         state.storage.delete_tree(".hoodie/metadata")
         return original(state)
 
-    patch.setattr(locked, "drop_metadata_table", drop)
+    patch.setattr(locked, "join_all", drop)
 
 
 def published_commit_fails_on_its_markers(patch: Patch) -> None:
@@ -261,7 +261,7 @@ def restore_deletes_files_of_published_commits(patch: Patch) -> None:
         original(self)
         traces(self)
 
-    patch.setattr(restore_execute._Restore, "unpublish", lambda self: None)
+    patch.setattr(restore_execute._Restore, "unpublish", lambda self, plan: None)
     patch.setattr(restore_execute._Restore, "remove_traces", late)
 
 

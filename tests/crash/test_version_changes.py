@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import InstantCleanedError, LakehouseError
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash

@@ -22,7 +22,7 @@ _LATER_INSTANT = re.compile(rf"(\d{{17}})(?:_(\d{{17}}))?\.(?:({_ACTIONS})(?:\.(
 _ARCHIVE = re.compile(r"\.commits_\.archive\.(\d+)_1-0-1")
 _OTHERS = re.compile(r"hoodie\.properties(\.backup)?")
 WRITES = ("commit", "deltacommit", "replacecommit")
-SERVICES = ("compaction", "logcompaction", "clean")
+SERVICES = ("compaction", "logcompaction", "clustering", "clean")
 """Plans that wait for whoever runs them; everything else that is pending is repaired by the next action."""
 _SAME = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 
@@ -165,13 +165,25 @@ def _sort_in(timeline: Timeline, time: str, seen: set[tuple[str, str]], savepoin
         timeline.completed[time] = done[0]
     else:
         expect(archived is None or going, f"{time} is archived as completed and passes for a pending instant: {seen}")
-        timeline.pending[time] = next(iter(seen))[0]
+        timeline.pending[time] = "clustering" if _is_clustering(timeline, time) else next(iter(seen))[0]
+
+
+def _is_clustering(timeline: Timeline, time: str) -> bool:
+    """Whether a replace commit has the plan of a clustering, as version 6 tells one."""
+    name = f"{time}.replacecommit.requested"
+    return name in timeline.contents and record_of(name, timeline.contents[name])["clusteringPlan"] is not None
 
 
 def record_of(name: str, content: bytes) -> Json:
     records = list(fastavro.reader(io.BytesIO(content)))
     expect(len(records) == 1, f"{name} holds {len(records)} records")
     return dict(records[0])  # type: ignore[arg-type]
+
+
+_NEVER_EMPTY = (
+    *("rollback", "clean", "restore", "savepoint"),
+    *("compaction.requested", "logcompaction.requested", "clustering.requested"),
+)
 
 
 def _parse(name: str, content: bytes) -> None:
@@ -182,7 +194,7 @@ def _parse(name: str, content: bytes) -> None:
             expect(isinstance(_commit(name, content).get("partitionToWriteStats"), dict), f"{name} is no commit")
         elif kind in ("inflight", "deltacommit.inflight", "replacecommit.inflight"):
             expect(not content or isinstance(_commit(name, content), dict), f"{name} is no plan of a write")
-        elif content or kind in ("rollback", "clean", "restore", "savepoint", "compaction.requested", "logcompaction.requested"):
+        elif content or kind in _NEVER_EMPTY:
             record_of(name, content)
     except Violation:
         raise

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
+from lakehouse_engine.format.v8.history import VERSION_FILE
 from lakehouse_engine.model.table_config import TableType
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -26,7 +28,7 @@ OPTIONS = {
     "hoodie.compact.inline": False,
     "hoodie.parquet.small.file.limit": 0,
 }
-VARIANTS = ("cow-active", "cow-archived", "mor-active", "mor-archived")
+VARIANTS = tuple(f"{variant}{end}" for end in ("", "-v9") for variant in ("cow-active", "cow-archived", "mor-active", "mor-archived"))
 SAVEPOINT = "s"
 
 Answer = list[tuple[Any, ...]]
@@ -61,9 +63,9 @@ def answer(path: Path, query: Mapping[str, Any]) -> Answer:
 
 
 def build(variant: str, folder: Path) -> Built:
-    table_type, age = variant.split("-")
-    path = folder / variant
-    create_table(LocalStorage(str(path)), TableSpec(variant, SCHEMA, ["id"], [], ["p"], table_type=table_type))
+    table_type, age, *later = variant.split("-")
+    path, version = folder / variant, TableVersion.NINE if later else TableVersion.SIX
+    create_table(LocalStorage(str(path)), TableSpec(variant, SCHEMA, ["id"], [], ["p"], table_type=table_type, version=version))
     table = opened(path)
     _HISTORIES[table_type](table)
     if age == "archived":
@@ -120,7 +122,8 @@ _HISTORIES: Mapping[str, Callable[[HoodieTable], None]] = {"cow": _copy_on_write
 
 def _reads(table: HoodieTable) -> dict[str, dict[str, Any]]:
     """Every kind of read that the table answers: as of an instant that was cleaned it does not."""
-    instants = [instant.requested_time for instant in table.timeline.completed().writes()]
+    order = table.state.order
+    instants = [order.moment(instant.requested_time) for instant in table.timeline.completed().writes()]
     asked: dict[str, dict[str, Any]] = {
         "snapshot": {},
         "read optimized": {"query": "read_optimized"},
@@ -145,10 +148,12 @@ def kind_of(path: str) -> str:
     folder, _, name = path.rpartition("/")
     if not folder.startswith(".hoodie"):
         return "metafile" if name == PARTITION_METAFILE else "log" if name.startswith(".") else "base"
-    if folder == ".hoodie":
+    if folder in (".hoodie", ".hoodie/timeline"):
         kinds = {"hoodie.properties": "properties"}
         ends = (".commit", ".deltacommit", ".replacecommit")
         return kinds.get(name) or ("savepoint" if name.endswith(".savepoint") else "commit" if name.endswith(ends) else "timeline")
+    if folder == ".hoodie/timeline/history":
+        return "archive" if name.endswith(".parquet") else "version" if name == VERSION_FILE else "manifest"
     return "archive" if folder.endswith("archived") else "kept"
 
 

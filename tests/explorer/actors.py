@@ -207,7 +207,7 @@ def follower(times: int = 3) -> Act:
         for _ in range(times):
             since = len(me.oracle.states) - 1
             try:
-                _, table = _read(me, query="incremental", begin=begin, meta_columns=True)
+                state, table = _read(me, query="incremental", begin=begin, meta_columns=True)
             except TimelineRestoredError:
                 begin, before = None, {}
                 continue
@@ -216,8 +216,9 @@ def follower(times: int = 3) -> Act:
                 continue
             me.oracle.check_changes(_rows(table), begin, before, since)
             if table.num_rows:
-                begin = max(table["_hoodie_commit_time"].to_pylist())
-                before = me.oracle.at[begin] if begin in me.oracle.at else {**before, **_rows(table)}
+                last = state.order.newest(table["_hoodie_commit_time"].to_pylist())
+                assert last is not None
+                begin, before = state.order.moment(last), me.oracle.at[last] if last in me.oracle.at else {**before, **_rows(table)}
 
     return act
 
@@ -301,7 +302,7 @@ def savepoint_before(steps: int) -> Act:
     """Of the write so many before the newest one that there was at the beginning."""
 
     def act(me: Me) -> None:
-        instant = sorted(me.oracle.beginning)[-1 - steps]
+        instant = sorted(me.oracle.beginning, key=me.oracle.moment)[-1 - steps]
         me.attempt(lambda: me.table.savepoint(instant, "before"))
 
     return act

@@ -16,6 +16,7 @@ import lakehouse_engine.write.operation as operation
 from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.heartbeat import heartbeat_file
 from lakehouse_engine.commit.rollback.recover import is_plan
+from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.commit.transaction import Transaction
 from lakehouse_engine.errors import LakehouseError, StoredFileExistsError
 from lakehouse_engine.format.file_names import marker_folder
@@ -57,7 +58,9 @@ class _HudiTransaction(Transaction):
             self._check_conflicts(metadata)
             self._check_alive()
             content = self.state.layout.encode_commit(metadata)
-            self._instant = ActiveTimeline(storage, self.state.layout).complete(self._instant, content)
+            self._instant = ActiveTimeline(storage, self.state.layout).complete(
+                self._instant, content, completion_time(self.state, self._instant)
+            )
         finally:
             storage.delete(LOCK)
             storage.delete(LOCK)
@@ -67,7 +70,7 @@ class _HudiTransaction(Transaction):
     def _check_conflicts(self, metadata: HoodieCommitMetadata) -> None:
         """With every commit after the last that was completed when it began, as `SimpleConcurrentFileWritesConflictResolutionStrategy`."""
         mine, now, last = _groups(metadata), self.state.refresh(), self.state.timeline.completed().writes().last()
-        for instant in now.timeline.completed().writes().after(last.requested_time if last else ""):
+        for instant in now.timeline.completed().writes().after(now.order.moment(last.requested_time) if last else ""):
             both = mine & _groups(now.commit_metadata(instant))
             if both:
                 raise HudiConflictError(f"{instant.requested_time} wrote {sorted(both)}, too")

@@ -23,10 +23,10 @@ import lakehouse_engine.services.clean.service as clean_service
 import lakehouse_engine.undo.savepoint as savepoint
 import lakehouse_engine.write.operation as operation
 from lakehouse_engine.commit.heartbeat import Beating
+from lakehouse_engine.manifest.named import NamedFiles
 from lakehouse_engine.model.instant import Instant, format_instant_time
 from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.timeline.lock import TableLock
-from lakehouse_engine.view.listings.named import NamedFiles
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from tests.explorer import actors

@@ -16,10 +16,12 @@ Rows = Mapping[str, tuple[Any, ...]]
 Effect = Callable[[Rows], Rows]
 """What a write makes of the rows of a table."""
 
-_DONE = re.compile(r"\.hoodie/(\d{17})\.(commit|deltacommit|replacecommit|savepoint|clean|restore|rollback)")
-_PLAN = re.compile(r"\.hoodie/(\d{17})\.(restore|rollback)\.requested")
+_DONE = re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_(\d{17}))?\.(commit|deltacommit|replacecommit|savepoint|clean|restore|rollback)")
+_PLAN = re.compile(r"\.hoodie/(?:timeline/)?(\d{17})\.(restore|rollback)\.requested")
 LOCK = ".hoodie/lock"
 """Hudi's, which is no part of the table."""
+TIMELINE = ".hoodie/timeline"
+"""Where versions 8 and 9 have their instants."""
 _WRITES = ("commit", "deltacommit", "replacecommit")
 
 
@@ -38,7 +40,7 @@ class Oracle:
     """`states` are the rows after each thing that was published, in that order; `at` those as of each instant.
 
     `foreign` are actors whose instants may be published after later ones. `looks` counts how often the table was looked at,
-    `beginning` are the instants that there were first.
+    `beginning` are the instants that there were first. `moments` says of the instants of versions 8 and 9 when they show.
     """
 
     disk: Disk
@@ -48,6 +50,7 @@ class Oracle:
     restores: list[str] = field(default_factory=list)
     looks: int = 0
     beginning: frozenset[str] = frozenset()
+    moments: dict[str, str] = field(default_factory=dict)
     _now: dict[str, Write] = field(default_factory=dict)
     _going: set[str] = field(default_factory=set)
 
@@ -57,6 +60,10 @@ class Oracle:
     @property
     def rows(self) -> Rows:
         return self.states[-1]
+
+    def moment(self, time: str) -> str:
+        """When an instant shows: in version 6 at its own time."""
+        return self.moments.get(time, time)
 
     def settled(self) -> Rows:
         """The rows once a rollback that was planned, and whose process died, is finished by whoever comes next."""
@@ -91,28 +98,34 @@ class Oracle:
             return
         done, plan = _DONE.fullmatch(path), _PLAN.fullmatch(path)
         if done is not None and verb == "create":
-            if done[2] in _WRITES:
-                self._published(actor, done[1])
+            if done[3] in _WRITES:
+                self._published(actor, done[1], self._shown(done[1], done[2]))
             self.check_now()
-        elif done is not None and verb == "delete" and done[2] in _WRITES and done[1] in self._going:
+        elif done is not None and verb == "delete" and done[3] in _WRITES and done[1] in self._going:
             self._taken_back(done[1])
         elif plan is not None and verb == "create":
             self._planned(plan[2], record_of(path, self.disk.read(path)))
 
-    def _published(self, actor: str, time: str) -> None:
-        write = self._now.get(actor)
+    def _shown(self, time: str, completed_at: str | None) -> str:
+        """When an instant that was completed now shows: a compaction, when it was planned."""
+        planned = any(self.disk.names(f"{TIMELINE}/{time}.{action}.requested") for action in ("compaction", "logcompaction"))
+        return completed_at if completed_at and not planned else time
+
+    def _published(self, actor: str, time: str, moment: str) -> None:
+        write, self.moments[time] = self._now.get(actor), moment
+        before = [other for other in self.at if self.moment(other) < moment]
         if write is None:
             # A service: the rows are as they were, now and as of its instant.
-            self.at[time] = self.at[max(other for other in self.at if other < time)]
+            self.at[time] = self.at[max(before, key=self.moment)]
             return
-        newest = max(self.at, default="")
-        expect(actor in self.foreign or time > newest, f"{time} of {actor} is published after {newest}")
+        newest = max(map(self.moment, self.at), default="")
+        foreign = actor in self.foreign and moment == time
+        expect(foreign or moment > newest, f"{time} of {actor} is published at {moment}, after {newest}")
         write.instants.append(time)
         # As of instants that were published before, and are later, the table is another one from now on: readers as of them are to be
         # refused while an older write is pending.
-        before = [other for other in self.at if other < time]
-        later = {other: dict(write.effect(rows)) for other, rows in self.at.items() if other > time}
-        self.at |= {time: dict(write.effect(self.at[max(before)] if before else {})), **later}
+        later = {other: dict(write.effect(rows)) for other, rows in self.at.items() if self.moment(other) > moment}
+        self.at |= {time: dict(write.effect(self.at[max(before, key=self.moment)] if before else {})), **later}
         self.states.append(dict(write.effect(self.rows)))
 
     def _planned(self, action: str, plan: Mapping[str, Any]) -> None:
@@ -122,7 +135,7 @@ class Oracle:
                 self._going.add(target)
             return
         target = plan["savepointToRestoreTimestamp"]
-        self.at = {time: rows for time, rows in self.at.items() if time <= target}
+        self.at = {time: rows for time, rows in self.at.items() if self.moment(time) <= self.moment(target)}
         self.restores.append(target)
         self.states.append(self.at[target])
         self.check_now()
@@ -130,7 +143,7 @@ class Oracle:
     def _taken_back(self, time: str, *, looking: bool = True) -> None:
         self._going.discard(time)
         del self.at[time]
-        self.states.append(self.at[max(self.at)] if self.at else {})
+        self.states.append(self.at[max(self.at, key=self.moment)] if self.at else {})
         if looking:
             self.check_now()
 

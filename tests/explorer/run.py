@@ -22,6 +22,7 @@ from tests.explorer.scenarios import Scenario, Start
 from tests.explorer.turns import LOST, Schedule, Step, Turns
 from tests.explorer.world import BEGINNING, World, in_world
 from tests.support.local_table import LocalTable
+from tests.support.versions import tables_of
 
 NUMBERS = itertools.count(1)
 _CLEANERS = frozenset({"cleans", "archives", "serves"})
@@ -44,13 +45,14 @@ class AnyCase(Protocol):
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario on a table type."""
+    """A scenario on a table type, in a table version."""
 
     scenario: Scenario
     kind: str
+    version: int = 6
 
     def __str__(self) -> str:
-        return f"{self.scenario.name}, {self.kind}"
+        return f"{self.scenario.name}, {self.kind}" + ("" if self.version == 6 else f", v{self.version}")
 
     @property
     def actors(self) -> tuple[str, ...]:
@@ -81,8 +83,8 @@ class Seen:
 
 
 @lru_cache
-def _started(start: Callable[[str], Start], kind: str) -> Start:
-    with in_world(World()):
+def _started(start: Callable[[str], Start], kind: str, version: int) -> Start:
+    with in_world(World()), tables_of(version):
         return start(kind)
 
 
@@ -92,10 +94,10 @@ def run(case: AnyCase, schedule: Schedule, seen: Seen | None = None) -> Outcome:
 
 
 def _run(case: Case, schedule: Schedule, seen: Seen) -> Outcome:
-    scenario, start = case.scenario, _started(case.scenario.start, case.kind)
+    scenario, start = case.scenario, _started(case.scenario.start, case.kind, case.version)
     disk = start.disk.copy(f"memory://explorer/{next(NUMBERS):08}")
     world = World(now=BEGINNING + 60, skews=scenario.skews, machines=scenario.machines)
-    oracle = Oracle(disk, [start.rows], dict(start.at), scenario.foreign)
+    oracle = Oracle(disk, [start.rows], dict(start.at), scenario.foreign, moments=dict(start.moments))
     turns = Turns(schedule, world.now)
     faulty = any(event.what == LOST for event in schedule.events)
     actors = {
@@ -153,8 +155,9 @@ def _check_end(case: Case, disk: Disk, oracle: Oracle, world: World, seen: Seen,
     expect(after.rows == rows, f"after the next write rows are {after.rows}, not {rows}")
     check_recovered(disk, after)
     _check_leftovers(disk, table, after.pending)
+    oracle.moments[written] = table.state.order.moment(written)
     for time, then in {**oracle.at, written: rows}.items():
-        _check_moment(case, table, time, then)
+        _check_moment(case, table, oracle.moment(time), then)
     report = verify(table.state)
     expect(not report.findings, f"verify finds {report.findings}")
     seen.shapes.add(state)

@@ -10,6 +10,7 @@ from lakehouse_engine.errors import (
     InstantCleanedError,
     InstantNotFoundError,
     LakehouseError,
+    LateAttemptError,
     LockTimeoutError,
     MissingFileError,
     RollbackError,
@@ -24,6 +25,7 @@ from tests.explorer.disk import Disk
 from tests.explorer.oracle import Rows
 from tests.explorer.turns import CRASH, LOST, PAUSE
 from tests.support.local_table import LocalTable
+from tests.support.versions import version_of_new_tables
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
 COW, MOR = "cow", "mor"
@@ -32,10 +34,11 @@ BOTH = (COW, MOR)
 
 @dataclass
 class Start:
-    """A table, and its rows as of each of its commits."""
+    """A table, and its rows as of each of its commits. `moments` as of the oracle."""
 
     disk: Disk
     at: dict[str, Rows] = field(default_factory=dict)
+    moments: dict[str, str] = field(default_factory=dict)
     rows: Rows = field(default_factory=dict)
 
     @property
@@ -45,6 +48,7 @@ class Start:
     def then(self, instant: str | None, rows: Rows) -> None:
         assert instant is not None
         self.rows = self.at[instant] = rows
+        self.moments[instant] = self.table.state.order.moment(instant)
 
 
 _START: tuple[Row, ...] = (("n", 1, "x", "0"), ("a", 1, "x", "a1"), ("b", 1, "x", "b1"), ("c", 1, "y", "c1"))
@@ -52,7 +56,8 @@ _START: tuple[Row, ...] = (("n", 1, "x", "0"), ("a", 1, "x", "a1"), ("b", 1, "x"
 
 def _create(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     start = Start(Disk("memory://explorer/start"))
-    create_table(start.disk, TableSpec("explored", SCHEMA, ["id"], ["ts"], ["part"], kind, properties=dict(properties or {})))
+    spec = TableSpec("explored", SCHEMA, ["id"], ["ts"], ["part"], kind, properties=dict(properties or {}), version=version_of_new_tables())
+    create_table(start.disk, spec)
     return start
 
 
@@ -144,7 +149,7 @@ A2, A3, B2, C2 = ("a", 2, "x", "a2"), ("a", 3, "x", "a3"), ("b", 2, "x", "b2"), 
 A5, A6, B5, D1, E1 = ("a", 5, "x", "a5"), ("a", 5, "x", "a6"), ("b", 5, "x", "b5"), ("d", 1, "x", "d1"), ("e", 1, "x", "e1")
 F1, G1 = ("f", 1, "y", "f1"), ("g", 1, "w", "g1")
 
-_OVERTAKEN = (CompactionError, MissingFileError)
+_OVERTAKEN = (CompactionError, LateAttemptError, MissingFileError)
 """A restore keeps executors out by the file of their lock, which storages in memory have none of: it may take the logs that one reads."""
 
 SCENARIOS = (

@@ -13,9 +13,10 @@ BY_NAME = {str(case): case for case in CASES}
 SCHEDULES = 60
 
 
+@pytest.mark.parametrize("version", ["", ", v9"], ids=["v6", "v9"])
 @pytest.mark.parametrize(("mutant", "name"), MUTANTS, ids=lambda value: value if isinstance(value, str) else value.__name__)
-def test_mutant_is_caught(mutant: Mutant, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = BY_NAME[name]
+def test_mutant_is_caught(mutant: Mutant, name: str, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = BY_NAME[name + version]
     assert explore(case, schedules=1).found is None
     mutant(monkeypatch)
     report = explore(case, schedules=SCHEDULES)

@@ -24,7 +24,7 @@ from lakehouse_engine.errors import InstantCleanedError
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.format.avro.avro_schema import with_meta_columns
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State

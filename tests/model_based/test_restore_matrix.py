@@ -20,8 +20,8 @@ from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.restores import took_rows
 from lakehouse_engine.view.protected import protected_files
-from lakehouse_engine.view.restores import took_rows
 from tests.model_based.restore_scenarios import Cell, cells, cells_of_9, rows
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs

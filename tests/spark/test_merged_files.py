@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import CorruptLogError, MissingFileError
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.spark import local_files
 from lakehouse_engine.spark.frames import composed, scanned
 from lakehouse_engine.spark.frames.logged import linked_files, merged_files

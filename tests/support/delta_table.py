@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakehouse_engine.commit.beside.attempts import open_to_attempts
 from lakehouse_engine.commit.transaction import begin
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope
+from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
@@ -19,6 +19,7 @@ from lakehouse_engine.format.avro.avro_schema import with_meta_columns
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.record.keys.keygen import key_generator_of

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.model.services import (
     ArchiveResult,
     CleanResult,
+    ClusteringResult,
     CompactionResult,
     RestoreResult,
     RollbackResult,
@@ -20,10 +21,11 @@ from lakehouse_engine.model.services import (
 )
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import STORED_PREFIX, WriteOptions
+from lakehouse_engine.options.clustering import ClusteringOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
-from lakehouse_engine.services import archive, clean, compact
+from lakehouse_engine.services import archive, clean, cluster, compact
 from lakehouse_engine.services.versions import Compacting, change_version
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.undo import savepoint
@@ -121,6 +123,32 @@ class LocalTable:
         return compact.schedule_and_run(
             self.storage, self._compaction(), self._write_options(), self.runner, lock_timeout_ms=self.lock_timeout_ms
         )
+
+    def schedule_clustering(self, *order_by: str, **options: Any) -> ClusteringResult:
+        """Planned at once, whatever was committed; `options` are fields of `ClusteringOptions`."""
+        return cluster.schedule(
+            self.storage, self._clustering(order_by, options), self._write_options(), lock_timeout_ms=self.lock_timeout_ms
+        )
+
+    def run_clustering(self, instant: str | None = None, runner: TaskRunner | None = None) -> ClusteringResult:
+        return cluster.run(
+            self.storage,
+            self._clustering((), {}),
+            self._write_options(),
+            runner or self.runner,
+            instant=instant,
+            lock_timeout_ms=self.lock_timeout_ms,
+        )
+
+    def cluster(self, *order_by: str, **options: Any) -> ClusteringResult:
+        return cluster.schedule_and_run(
+            self.storage, self._clustering(order_by, options), self._write_options(), self.runner, lock_timeout_ms=self.lock_timeout_ms
+        )
+
+    def _clustering(self, order_by: Sequence[str], options: Mapping[str, Any]) -> ClusteringOptions:
+        """As of a compaction, a dead executor is taken over at once."""
+        limit = None if order_by else 300 * 1024 * 1024
+        return ClusteringOptions(**{"sort_columns": tuple(order_by), "small_file_limit": limit, "timeout_seconds": 0, **options})
 
     def _compaction(self) -> CompactionOptions:
         """Due at once; a dead executor is taken over at once too, for in memory there is no lock that would die with it."""

@@ -15,6 +15,7 @@ import pytest
 
 from lakehouse_engine.errors import CorruptFileError, CorruptLogError
 from lakehouse_engine.files.base_file import check_base_file
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -30,6 +31,10 @@ KINDS = {
     "mor": {"table_type": "mor"},
     "mor, avro": {"table_type": "mor", LOG_FORMAT: "avro"},
     "mor, uncompressed": {"table_type": "mor", CODEC: "uncompressed"},
+    "cow, v9": {"table_type": "cow"},
+    "mor, v9": {"table_type": "mor"},
+    "mor, avro, v9": {"table_type": "mor", LOG_FORMAT: "avro"},
+    "mor, uncompressed, v9": {"table_type": "mor", CODEC: "uncompressed"},
 }
 
 Use = Callable[[LocalTable], pa.Table]
@@ -45,8 +50,8 @@ def keys(*numbers: int) -> pa.Table:
 
 def made(kind: str) -> LocalTable:
     options = dict(KINDS[kind])
-    storage = MemoryStorage()
-    spec = TableSpec(name="t", schema=RICH, record_key=("id",), ordering_fields=("ts",), table_type=options.pop("table_type"))
+    storage, version = MemoryStorage(), TableVersion.NINE if kind.endswith("v9") else TableVersion.SIX
+    spec = TableSpec("t", RICH, ("id",), ("ts",), table_type=options.pop("table_type"), version=version)
     create_table(storage, spec)
     table = LocalTable(storage, options)
     table.bulk_insert(rich(range(12)))
@@ -67,6 +72,11 @@ def data_files(table: LocalTable) -> list[StoredFile]:
     return [entry for entry in table.storage.walk() if "/" not in entry.path and (".parquet" in entry.name or ".log." in entry.name)]
 
 
+def moments(table: LocalTable) -> list[str]:
+    """When the commits show."""
+    return [table.state.order.moment(time) for time in table.instants()]
+
+
 def snapshot(table: LocalTable) -> pa.Table:
     return table.read(meta_columns=True)
 
@@ -76,11 +86,11 @@ def one_column(table: LocalTable) -> pa.Table:
 
 
 def as_of_the_second_commit(table: LocalTable) -> pa.Table:
-    return table.read(meta_columns=True, as_of=table.instants()[1])
+    return table.read(meta_columns=True, as_of=moments(table)[1])
 
 
 def changes_of_the_second_commit(table: LocalTable) -> pa.Table:
-    first, second, *_ = table.instants()
+    first, second, *_ = moments(table)
     return table.read(meta_columns=True, query="incremental", begin=first, end=second)
 
 
@@ -142,10 +152,11 @@ INSTANT_OF_FIRST_BLOCK = range(34, 51)
 """The bytes of a log file that have the instant time of its first block (hudi-format 5.2)."""
 
 
+@pytest.mark.parametrize("kind", ["mor, uncompressed", "mor, uncompressed, v9"])
 @pytest.mark.parametrize("use", [*READS, *SERVICES], ids=lambda use: use.__name__)
-def test_no_bit_of_a_blocks_instant_makes_it_another_commits(use: Use) -> None:
+def test_no_bit_of_a_blocks_instant_makes_it_another_commits(kind: str, use: Use) -> None:
     """All of them: one that reads like an archived commit's, or an earlier one's, must not count for a read that ends before it."""
-    table = made("mor, uncompressed")
+    table = made(kind)
     logs = [entry for entry in data_files(table) if ".log." in entry.name]
     expected = use(with_content(table, logs[0].path, table.storage.read(logs[0].path)))
     for entry in logs:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.cli.main import cli
-from lakehouse_engine.errors import OptionError, UnavailableError, UnknownOptionError, UnsupportedSqlError
+from lakehouse_engine.errors import OptionError, UnavailableError, UnknownOptionError
 from lakehouse_engine.options import check_known
-from lakehouse_engine.sql.grammar.statements import Call
-from lakehouse_engine.sql.procedures.registry import prepare
-from lakehouse_engine.sql.router import route
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 ROWS = pa.table({"id": [1, 2], "v": ["a", "b"]}, schema=SCHEMA)
@@ -29,49 +23,6 @@ def made(tmp_path: Path, **properties: Any) -> HoodieTable:
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
-    [
-        (("cluster", {"order_by": ["id"], "layout": "z_order"}), "clustering is not available in this version"),
-        (("cluster", {"dry_run": True}), "clustering is not available in this version"),
-    ],
-)
-def test_the_methods_of_a_table_say_so(tmp_path: Path, asked: tuple[str, dict[str, Any]], says: str) -> None:
-    table = made(tmp_path)
-    before = len(table.timeline)
-    with pytest.raises(UnavailableError, match=says):
-        getattr(table, asked[0])(**asked[1])
-    assert len(HoodieTable.open(table.path).timeline) == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["cluster", "s.t", "--order-by", "id", "--op", "run", "--dry-run"], "clustering is not available in this version"),
-        (["cluster", "s.t"], "clustering is not available in this version"),
-    ],
-)
-def test_the_commands_end_as_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
-    made(tmp_path)
-    ended = CliRunner().invoke(cli, ["--warehouse", str(tmp_path), *arguments])
-    assert (ended.exit_code, says in ended.stderr) == (3, True), ended.output
-    ended = CliRunner().invoke(cli, ["--warehouse", str(tmp_path), *arguments, "--json"])
-    told = json.loads(ended.stderr)
-    assert (told["error"], told["exit_code"], says in told["message"]) == ("UnavailableError", 3, True)
-
-
-@pytest.mark.parametrize("procedure", ["run_clustering", "Show_Clustering"])
-def test_the_procedures_say_so(procedure: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match=f"CALL {procedure}: .* in this version"):
-        prepare(Call(procedure, (("table", "'s.t'"),), None))
-
-
-@pytest.mark.parametrize("text", ["optimize s.t", "OPTIMIZE s.t WHERE id > 1 ZORDER BY (id)", "optimize `s`.t zorder by (id, v)"])
-def test_optimize_says_so(text: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match="OPTIMIZE: clustering is not available in this version"):
-        route(text, lambda parts: True)
-
-
-@pytest.mark.parametrize(
     ("key", "value", "says"),
     [
         ("hoodie.index.type", "RECORD_INDEX", "the record-level index"),
@@ -80,8 +31,6 @@ def test_optimize_says_so(text: str) -> None:
         ("hoodie.metadata.enable", True, "the metadata table"),
         ("hoodie.metadata.index.column.stats.enable", "true", "the metadata table"),
         ("hoodie.metadata.record.index.enable", "true", "the record-level index"),
-        ("hoodie.clustering.inline", "true", "clustering"),
-        ("hoodie.clustering.inline.max.commits", "4", "clustering"),
         ("hoodie.table.cdc.enabled", "true", "change data capture"),
     ],
 )
@@ -96,10 +45,15 @@ def test_the_keys_that_ask_for_it_are_refused_with_the_reason(tmp_path: Path, ke
     assert len(HoodieTable.open(table.path).timeline) == before
 
 
+def test_clustering_in_the_background_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"hoodie\.clustering\.async\.enabled='true': .*hoodie\.clustering\.schedule\.inline plans"):
+        made(tmp_path, **{"hoodie.clustering.async.enabled": "true"})
+
+
 def test_keys_that_turn_it_off_are_no_reason_to_refuse_and_are_not_stored(tmp_path: Path) -> None:
     off = {
         "hoodie.metadata.enable": "false",
-        "hoodie.clustering.inline": False,
+        "hoodie.clustering.async.enabled": False,
         "hoodie.table.cdc.enabled": "false",
     }
     table = made(tmp_path, **off)

@@ -1,4 +1,4 @@
-"""How a model's columns meet those of its table: `on_schema_change`, and which column a config means. Pure."""
+"""Fits a model's columns to its table's: `on_schema_change`, and which column a config means. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 class ColumnPlan:
     """What to do with a batch. `select` are SQL expressions over it, in the table's column order with new columns last.
 
-    `evolve`: the table gains columns, or members of some, with this write, or the batch leaves columns out (the engine keeps what is stored
-    there, and has null in new rows). `reshape`: select expressions over the table that give it its new columns before the write (columns or
-    members were dropped or changed type); None where it keeps them.
+    `evolve`: this write adds columns or members to the table, or the batch leaves some out (stored rows keep theirs, new rows get null).
+    `reshape`: expressions over the table that give it its new columns before the write (dropped, or of a changed type); None if they stay.
     """
 
     select: tuple[str, ...]
@@ -34,7 +33,7 @@ def quoted(name: str) -> str:
 
 
 def resolve(wanted: Sequence[str], columns: Sequence[str], config: str, model: str) -> list[str]:
-    """The columns that a config names, spelled as the query spells them. Raises `DbtDatabaseError`."""
+    """Columns that a config names, spelled as in the query. Raises `DbtDatabaseError`."""
     by_lower = {column.lower(): column for column in columns}
     found = []
     for name in wanted:
@@ -47,7 +46,7 @@ def resolve(wanted: Sequence[str], columns: Sequence[str], config: str, model: s
 
 
 def resolve_paths(wanted: Sequence[str], columns: Sequence[str], config: str, model: str) -> list[str]:
-    """As `resolve`; a name may lead into a struct (`n.t`). Its members are looked at by the engine."""
+    """Like `resolve`; a name may lead into a struct (`n.t`), whose members the engine checks."""
     known, found = {column.lower() for column in columns}, []
     for name in wanted:
         plain = name.replace("`", "")
@@ -60,9 +59,9 @@ def resolve_paths(wanted: Sequence[str], columns: Sequence[str], config: str, mo
 def plan_columns(
     model: str, policy: str, table: Mapping[str, str], batch: Mapping[str, str], members: Mapping[str, Members] | None = None
 ) -> ColumnPlan:
-    """Meet `batch` (column -> Spark type) with `table` under `on_schema_change`. Raises `CompilationError` where it says `fail`.
+    """Fit `batch` (column -> Spark type) to `table` under `on_schema_change`. Raises `CompilationError` if that is `fail`.
 
-    `members` are columns that have members, where the two types are not the same: Spark would cast those by their places.
+    `members`: struct columns whose two types differ. Spark would cast their members by position.
     """
     inner = members or {}
     theirs = {name.lower(): name for name in batch}
@@ -122,19 +121,19 @@ def _syncing(
 
 
 def _met(name: str, theirs: Mapping[str, str], members: Mapping[str, Members]) -> str:
-    """The batch's column under the table's name, with its members in the table's order."""
+    """The batch's column under the table's name, its members in the table's order."""
     value = quoted(theirs[name.lower()])
     return f"{members[name].of_given(value) if name in members else value} as {quoted(name)}"
 
 
 def _reshaped(name: str, given: str, kind: str, members: Mapping[str, Members]) -> str:
-    """A stored column in its new type."""
+    """A stored column cast to its new type."""
     value = quoted(name)
     return f"{members[name].of_stored(value) if name in members else _cast(value, given, kind)} as {value}"
 
 
 def _stored(name: str, kind: str, theirs: Mapping[str, str], batch: Mapping[str, str]) -> str:
-    """The batch's column as the table stores it: cast where storing it is safe."""
+    """The batch's column as the table stores it; cast if that is safe."""
     source = theirs[name.lower()]
     given = batch[source]
     expression = _cast(quoted(source), given, kind) if given != kind and api.sql.storable(given, kind) else quoted(source)

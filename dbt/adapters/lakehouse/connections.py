@@ -1,4 +1,4 @@
-"""Connections: one thread session each, opened by the first statement; no transactions."""
+"""Connections: one thread session each, opened by the first statement. There are no transactions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LakehouseConnectionManager(SQLConnectionManager):
 
     @contextmanager
     def exception_handler(self, sql: str) -> Iterator[None]:
-        """Turn errors of the engine and of Spark into dbt's, by the table in `bridge`; and say which come from a hook."""
+        """Turn engine and Spark errors into dbt's by the table in `bridge`, and mark those from a hook."""
         try:
             yield
         except Exception as error:
@@ -49,7 +49,7 @@ class LakehouseConnectionManager(SQLConnectionManager):
             raise mapped from error
 
     def _told(self, error: Exception) -> Exception:
-        """The error, with the nearest names where a relation is missing, and the hook that it comes from."""
+        """The error with the nearest names if a relation is missing, and with the hook that raised it."""
         connection = self.get_if_exists()
         if not isinstance(error, DbtRuntimeError) or connection is None:
             return error
@@ -77,16 +77,16 @@ class LakehouseConnectionManager(SQLConnectionManager):
 
     @classmethod
     def data_type_code_to_name(cls, type_code: int | str) -> str:
-        """A cursor's type code is Spark's name of the type already."""
+        """A cursor's type code already is Spark's type name."""
         return str(type_code)
 
     def session(self) -> ThreadSession:
-        """The thread session of this thread's connection."""
+        """Thread session of this thread's connection."""
         handle: ThreadSession = self.get_thread_connection().handle
         return handle
 
     def begin(self) -> None:
-        """There is nothing to begin: every write is one commit of its own."""
+        """Nothing to begin: every write is one commit of its own."""
 
     def commit(self) -> None:
         """There is nothing to commit."""

@@ -36,21 +36,23 @@ _OF_CONNECT = ("url", "host", "port", "token", "connect_retries", "connect_timeo
 class LakehouseCredentials(Credentials):
     """Where the tables are and where Spark runs.
 
-    `warehouse` is a directory, relative to that of the project (`config/place.py`), or a place in an object store (`s3://bucket/path`,
-    `gs://`, `az://`): what the standard chain of credentials does not give stands in `storage_options`, which nobody is shown. There
-    the engine reads files for Spark, unless `jars`, a folder, has what Spark needs to do so itself (docs/adr/0034). `method`: `local`
-    starts an embedded Spark on first need; `session` uses the active SparkSession of this process; `connect` sessions of the Spark
-    Connect server at `url` (or `host` and `port`), with `token` if it asks for one, which `url` never has here. A server that is not
-    there is asked again `connect_retries` times, `connect_timeout` seconds apart. `spark_config` are Spark's own keys; `hoodie` are
-    `hoodie.*` defaults for every table. Without `allow_files` statements on files are refused. `jvm_cache`: the folder of class archives
-    (docs/adr/0027); with `true` one in the user's cache, with `false` none. `catalogs` are other warehouses by name, which are read only;
-    `catalog` is the name that others attach this one by. Raises `DbtConfigError`.
+    `warehouse` is a directory, relative to the project (`config/place.py`), or an address in an object store (`s3://bucket/path`, `gs://`,
+    `az://`). `storage_options` hold what the standard credential chain does not give, and are never shown. The engine reads a bucket's
+    files for Spark unless the folder `jars` has what Spark needs to read them itself (docs/adr/0034).
+
+    `method`: `local` starts an embedded Spark on first need; `session` uses the active SparkSession of this process; `connect` opens
+    sessions of the Spark Connect server at `url` (or `host` and `port`) with `token`, which is never part of `url`. An absent server is
+    asked again `connect_retries` times, `connect_timeout` seconds apart.
+
+    `spark_config` are Spark's own keys; `hoodie` are `hoodie.*` defaults for every table. Without `allow_files` statements on files are
+    refused. `jvm_cache` is the folder of class archives (docs/adr/0027); `true` uses one in the user's cache, `false` none. `catalogs` are
+    other warehouses by name, read-only; `catalog` is the name under which others attach this one. Raises `DbtConfigError`.
     """
 
     database: str | None = None  # type: ignore[assignment]
     schema: str | None = None  # type: ignore[assignment]
     warehouse: str = "./lakehouse"
-    storage_options: Any = field(default_factory=dict, repr=False)  # a type that it fails would be told with its value
+    storage_options: Any = field(default_factory=dict, repr=False)  # an error about this type would repeat its value
     jars: str | None = None
     method: str = "local"
     spark_config: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -71,9 +73,9 @@ class LakehouseCredentials(Credentials):
             raise DbtConfigError("A lakehouse profile needs a 'schema': the folder of the warehouse that models are built in.")
         if self.database and self.database not in (self.schema, self.catalog):
             raise DbtConfigError(f"A lakehouse profile has no 'database' (got '{self.database}'): tables are named schema.table.")
-        # dbt gives the database to all that the project has, so that a manifest says which warehouse its relations are in.
+        # dbt puts the database on everything in the project, so a manifest shows which warehouse its relations belong to
         self.catalog = self.database = own_name(self.catalog)
-        if not self.warehouse.strip():  # a variable of the environment that is not set: it would be the folder that dbt is started in
+        if not self.warehouse.strip():  # an environment variable that is not set: the path would be the folder that dbt is started in
             raise DbtConfigError("The profile's 'warehouse' is empty: name a folder, or leave the key out for ./lakehouse.")
         self._given, self._given_catalogs = self.warehouse, self.catalogs
         self.settle(project_folder())
@@ -88,7 +90,7 @@ class LakehouseCredentials(Credentials):
         self._check_store()
 
     def settle(self, project: Path) -> str | None:
-        """Resolve relative directories of `warehouse` and `catalogs` against the project's. A warning where `warehouse` stays elsewhere."""
+        """Resolve relative directories of `warehouse` and `catalogs` against the project's. Warns if `warehouse` stays elsewhere."""
         self.catalogs = attached(self._given_catalogs, self.catalog, lambda folder: str((project / Path(folder).expanduser()).resolve()))
         if "://" in self._given:
             return None
@@ -115,7 +117,7 @@ class LakehouseCredentials(Credentials):
 
     @property
     def spark_reads(self) -> bool:
-        """Whether an embedded Spark is to read the files of an object store itself: it is given the jars, or told to."""
+        """True if an embedded Spark reads the object store's files itself: it has the jars, or is told to."""
         if self.method != "local" or (store := self.store) is None or not store.is_s3:
             return False
         choice = self.hoodie.get(READ_FILES, "").upper()
@@ -136,7 +138,7 @@ class LakehouseCredentials(Credentials):
         self.url, self.host, self.port, self.token = remote.bare, None, None, remote.token
         self.connect_retries = 0 if self.connect_retries is None else self.connect_retries
         self.connect_timeout = 10 if self.connect_timeout is None else self.connect_timeout
-        if self.connect_retries < 0 or not 0 < self.connect_timeout <= _DAY:  # also what is no number
+        if self.connect_retries < 0 or not 0 < self.connect_timeout <= _DAY:  # also for values that are no number
             raise DbtConfigError(f"connect_retries is 0 or more, and connect_timeout more than 0 seconds and at most {_DAY}")
         for key in ("spark.remote", "spark.api.mode"):
             if key in self.spark_config:
@@ -149,7 +151,7 @@ class LakehouseCredentials(Credentials):
 
     @classmethod
     def validate(cls, data: Any) -> None:
-        """Raise `DbtConfigError` for a value of a wrong kind, by its key: dbt itself tells the value alone, which may be a secret."""
+        """Raise `DbtConfigError` for a value of a wrong type, naming its key. dbt's own message shows the value, which may be secret."""
         try:
             super().validate(data)
         except ValidationError as error:
@@ -175,7 +177,7 @@ class LakehouseCredentials(Credentials):
         return self.warehouse
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """What `dbt debug` prints, and models see as `target`: nothing secret."""
+        """What `dbt debug` prints and models see as `target`: nothing secret."""
         ours: Mapping[str, Callable[[], Any]] = {
             "url": lambda: self.remote.shown,
             "spark_config": lambda: _redacted(self.spark_config),
@@ -197,7 +199,7 @@ _SECRET = re.compile(SECRET)
 
 
 def _redacted(settings: Mapping[str, str]) -> dict[str, str]:
-    """As Spark's own `spark.redaction.regex` has it."""
+    """Spark's own `spark.redaction.regex`."""
     return {key: "***" if _SECRET.search(key) else value for key, value in settings.items()}
 
 
@@ -206,6 +208,6 @@ def _text(value: Any) -> str:
 
 
 def _kinds(error: ValidationError) -> str:
-    """What the value has to be, by the schema that it does not fit."""
+    """What the value must be, by the schema that it violates."""
     allowed = [one.get("type") for one in error.validator_value] if error.validator == "anyOf" else [error.validator_value]
     return " or ".join(_KINDS[kind] for kind in allowed if kind in _KINDS)

@@ -1,4 +1,4 @@
-"""The dbt contract: metadata from the warehouse directory (`warehouse_adapter`), writes as one engine call each."""
+"""The dbt adapter class: metadata comes from the warehouse directory (`warehouse_adapter`), each write is one engine call."""
 
 from __future__ import annotations
 
@@ -63,15 +63,17 @@ if TYPE_CHECKING:
 logger = AdapterLogger("Lakehouse")
 
 RUNS_SQL = frozenset({"build", "clone", "retry", "run", "show", "snapshot", "test"})
-"""dbt's commands that need Spark, as far as their selection is not empty. Seeds, operations and sources' freshness do without."""
+"""dbt commands that need Spark, unless their selection is empty. Seeds, operations and source freshness do not."""
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """What a write answers while dbt parses."""
+    """Result of a write while dbt parses."""
 
 
 class LakehouseAdapter(WarehouseAdapter):
-    """Dialect and types are dbt-spark's, metadata the warehouse directory's; here are configs, writes, operations and Python models."""
+    """SQL dialect and types come from dbt-spark, metadata from the warehouse directory; this class adds configs, writes, operations and
+    Python models.
+    """
 
     AdapterSpecificConfigs = LakehouseConfig  # type: ignore[assignment]  # dbt-spark names its own class as the type
     _guarding: Guards | None = None
@@ -94,7 +96,7 @@ class LakehouseAdapter(WarehouseAdapter):
     )
 
     def __init__(self, config: Any, mp_context: Any) -> None:
-        """dbt makes the adapter before it parses: a command that runs SQL has Spark start meanwhile."""
+        """Start Spark for commands that run SQL; dbt creates the adapter before it parses."""
         super().__init__(config, mp_context)
         # `dbt debug` has a profile only.
         moved = config.credentials.settle(Path(getattr(config, "project_root", None) or project_folder()))
@@ -109,22 +111,22 @@ class LakehouseAdapter(WarehouseAdapter):
             environment_of(config.credentials).start_early()
 
     def cleanup_connections(self) -> None:
-        """dbt says so at the end of a command: a Spark that no statement asked for does not outlive it."""
+        """At the end of a command, stop a Spark that no statement needed."""
         super().cleanup_connections()
         environment_of(self.config.credentials).end_early()
         end_audits()
 
     @contextmanager
     def connection_named(self, name: str, query_header_context: Any = None, should_release_connection: bool = True) -> Iterator[None]:
-        """dbt takes the connection called master before the first node and after the last one: there audited models are published."""
+        """Publish audited models when dbt acquires its master connection, before the first node and after the last."""
         with super().connection_named(name, query_header_context, should_release_connection):
             if name == "master":
                 self._publish_audited()
             yield
 
     def pre_model_hook(self, config: Mapping[str, Any]) -> Any:
-        """Before a model that is not audited, what it reads of audited ones is published."""
-        mend_batches()  # here, as dbt-core loads what runs models after it has parsed them, unless it retries
+        """Before a model that is not audited, publish the audited models that it reads."""
+        mend_batches()  # imported here: dbt-core loads its task runners after parsing, unless it retries
         hand_over_results()
         audits = current_audits()
         if audits is not None:
@@ -155,7 +157,7 @@ class LakehouseAdapter(WarehouseAdapter):
     # -- configs
 
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
-        """dbt hands over the parsed project here, in every command: the place where wrong configs are refused."""
+        """Check all configs. dbt hands over the parsed project here, in every command."""
         super().set_macro_resolver(macro_resolver)
         mend_batches()
         hand_over_results()
@@ -183,7 +185,7 @@ class LakehouseAdapter(WarehouseAdapter):
         return str(getattr(getattr(self.config, "args", None), "which", None))
 
     def debug_query(self) -> None:
-        """`dbt debug`: look at the warehouse, start Spark, show what runs."""
+        """`dbt debug`: check the warehouse, start Spark, show versions."""
         credentials = self.config.credentials
         with self.connections.exception_handler("warehouse"):
             self._files.check_usable()
@@ -197,7 +199,7 @@ class LakehouseAdapter(WarehouseAdapter):
         self.execute("select 1 as id")
 
     def _show_attached(self, name: str, place: str) -> None:
-        """What is never written to from here has to be there."""
+        """An attached warehouse must exist, since nothing here creates it."""
         if schemas := self.list_schemas(name):
             logger.info(f"  catalog {name}: {place} ({len(schemas)} schema(s), to be read only)")
         else:
@@ -206,7 +208,7 @@ class LakehouseAdapter(WarehouseAdapter):
     # -- writes: each is one commit, and its response is the model's result
 
     def _write(self, sql: str, job: Callable[[Warehouse], Any], options: Mapping[str, str] | None = None) -> AdapterResponse:
-        """Run a write as dbt runs a statement: logged, cancellable, its errors mapped; again, when what `sql` reads of it has changed."""
+        """Run a write like a dbt statement: logged, cancellable, errors mapped. It is repeated if what `sql` reads has changed."""
         retries = conflict_retries(self.config.credentials.hoodie if options is None else options)
         connection = self.connections.get_thread_connection()
         text = self.connections._add_query_comment(sql)
@@ -227,7 +229,7 @@ class LakehouseAdapter(WarehouseAdapter):
     def _write_rows(
         self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any], act: Callable[[TableWriter, Any], Any]
     ) -> AdapterResponse:
-        """Have the model's writer do something with the rows of `sql`."""
+        """Pass the rows of `sql` to a method of the model's writer."""
         writer = self._writer(self._files, relation, model)
         session = self.connections.session()
         response = self._write(sql, lambda house: self._act(act, writer, house, session.rows(sql, house), model), writer.config.options)
@@ -235,13 +237,13 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @staticmethod
     def _told(response: AdapterResponse, model: Mapping[str, Any]) -> AdapterResponse:
-        """The response of a model's write; one that is held back has no instant of its table yet."""
+        """Response of a model's write. A held-back write has no instant of its table yet."""
         audits = current_audits()
         return held_back(response) if audits is not None and audits.holds(str(model["unique_id"])) else response
 
     @staticmethod
     def _act(act: Callable[[TableWriter, Any], Any], writer: TableWriter, house: Warehouse, rows: Any, model: Mapping[str, Any]) -> Any:
-        """Have a model's writer write, or what holds its writes back."""
+        """Write with the model's writer, or with the audit that holds its writes back."""
         audits, node = current_audits(), str(model["unique_id"])
         if audits is not None and audits.holds(node):
             return audits.write(node, writer, act, house, rows)
@@ -269,7 +271,7 @@ class LakehouseAdapter(WarehouseAdapter):
         existing: LakehouseRelation | None = None,
         within: str | None = None,
     ) -> AdapterResponse:
-        """The table with the rows and columns of `sql`, whatever was there; `within`: of a batch whose time range that is."""
+        """Replace the table by the rows and columns of `sql`. `within`: the time range, if they are one batch."""
         kind = str(existing.type) if existing is not None else None
         return self._write_rows(relation, sql, model, lambda writer, rows: writer.replace(rows, existing=kind, within=within))
 
@@ -277,7 +279,7 @@ class LakehouseAdapter(WarehouseAdapter):
     def write_relation(
         self, relation: LakehouseRelation, sql: str, strategy: str, model: Mapping[str, Any], argument: Any = None
     ) -> AdapterResponse:
-        """Add the rows of `sql` by one of the writer's increments; `argument` is its keys or its condition."""
+        """Add the rows of `sql` by one of the writer's increments; `argument` is its keys or condition."""
         arguments = [] if argument is None else [argument]
         return self._write_rows(relation, sql, model, lambda writer, rows: getattr(writer, strategy)(rows, *arguments))
 
@@ -291,7 +293,7 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(lambda _self, _relation, sql, *_: sql)
     def snapshot_source(self, relation: LakehouseRelation, sql: str, hard_deletes: str | None) -> str:
-        """A snapshot's query, as dbt's own may compare its rows with those of the table, and put them together."""
+        """A snapshot's query, rewritten so that dbt can compare and unite its rows with the table's."""
         session = self.connections.session()
 
         def source(house: Warehouse) -> str:
@@ -322,7 +324,7 @@ class LakehouseAdapter(WarehouseAdapter):
         model: Mapping[str, Any],
         existing: LakehouseRelation | None = None,
     ) -> AdapterResponse:
-        """The table with the rows of a CSV file. Needs no Spark."""
+        """Replace the table by the rows of a CSV file. Needs no Spark."""
         from dbt.adapters.lakehouse.writing.seed_columns import seed_table
 
         inferred = {name: self.convert_type(table, position) for position, name in enumerate(table.column_names)}
@@ -337,13 +339,13 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(_nothing)
     def write_view(self, relation: LakehouseRelation, sql: str, existing: LakehouseRelation | None = None) -> AdapterResponse:
-        """Store the view's definition, after Spark could analyse it."""
+        """Store a view's definition after Spark has analysed it."""
         session = self.connections.session()
         return self._write(sql, lambda house: store_view(house, relation, sql, session.rows(sql, house)))
 
     @available.parse(_nothing)
     def write_external(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> AdapterResponse:
-        """Write the rows of `sql` to the model's location, and store a view that reads them there."""
+        """Write the rows of `sql` to the model's location, and store a view that reads them."""
         session = self.connections.session()
         config = ExternalConfig.of(str(model["unique_id"]), model["config"], self.Relation.around.project_root)
         checks, uniques = checks_of(model), uniques_of(model)
@@ -352,13 +354,13 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(lambda *a, **k: "")
     def materialized_view_text(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> str:
-        """The statement that makes a model's materialized view."""
+        """Statement that makes a model's materialized view."""
         materialized.check_model(model)
         return materialized.create_text(str(relation), sql, ModelConfig.from_node(model, self.config.credentials.hoodie))
 
     @available.parse(_nothing)
     def materialized_view_changes(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> materialized.ViewChanges | None:
-        """What of a model its materialized view does not have yet; None where it has everything."""
+        """Configs of the model that its materialized view does not have yet; None if there are none."""
         config = ModelConfig.from_node(model, self.config.credentials.hoodie)
         return self._ask(
             lambda metadata: materialized.changes_of(metadata.warehouse, *relation.stored, sql, config) or None
@@ -366,32 +368,32 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(lambda *a, **k: "")
     def materialized_view_alteration(self, relation: LakehouseRelation, sql: str, changes: materialized.ViewChanges) -> str:
-        """The statements that make such changes, but for those that it is built anew for."""
+        """Statements for such changes, except those that need a rebuild."""
         return materialized.alter_text(str(relation), sql, changes)
 
     @available.parse(_nothing)
     def write_function(self, relation: LakehouseRelation, sql: str, model: Mapping[str, Any]) -> AdapterResponse:
-        """Store the function of a node, after Spark could make it. `sql` says what it is, for the log."""
+        """Store a node's function after Spark has made it. `sql` describes it in the log."""
         return self._write(sql, lambda house: house.create_function(*relation.stored, stored_function(model)))
 
     @available.parse(lambda *a, **k: None)
     def function_default(self, argument: Mapping[str, Any]) -> str | None:
-        """An argument's default as SQL; None where it has none."""
+        """An argument's default as SQL; None without one."""
         return default_text(argument.get("default_value"))
 
     @available.parse(lambda *a, **k: "")
     def nested_literal(self, value: Any, kind: str) -> str:
-        """A mapping or a list of a unit test's rows as SQL."""
+        """A mapping or list in a unit test's rows, as SQL."""
         return nested_literal(value, kind)
 
     @available.parse(lambda *a, **k: "")
     def contract_text(self, model: Mapping[str, Any]) -> str:
-        """What becomes of the constraints of the model's contract, as comments of SQL; empty without one that is enforced."""
+        """What happens to the constraints of the model's contract, as SQL comments; empty without an enforced contract."""
         return contract_text(model)
 
     @available.parse(_nothing)
     def set_comments(self, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:
-        """Keep descriptions beside the relation."""
+        """Store descriptions beside the relation."""
 
         def keep(warehouse: Warehouse) -> None:
             keep_comments(warehouse, relation, comment, columns)
@@ -412,7 +414,7 @@ class LakehouseAdapter(WarehouseAdapter):
         arguments: Mapping[str, Any],
         unknown: Mapping[str, Any] | None = None,
     ) -> Report:
-        """Carry a run-operation out on the selected tables of the graph. `unknown` are arguments that it does not have."""
+        """Run an operation on the selected tables of the graph. `unknown` are arguments that it does not have."""
         with self.connections.exception_handler(operation):
             warehouse = self._files
             check_arguments(operation, (*selection, *arguments), unknown)
@@ -421,13 +423,13 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(_nothing)
     def protect_tables(self, graph: Mapping[str, Any], selected: Iterable[str]) -> list[str]:
-        """Take savepoints of the tables that the run builds; lines to print."""
+        """Take savepoints of the tables that the run builds; returns lines to print."""
         with self.connections.exception_handler("protect"):
             return self._guards.protect(self._files, graph["nodes"], selected)
 
     @available.parse(_nothing)
     def restore_failed(self, results: Iterable[Any]) -> tuple[list[str], list[str]]:
-        """Restore the protected tables that failed tests guard; lines to print, and what went wrong."""
+        """Restore the protected tables whose tests failed; returns lines to print, and failures."""
         with self.connections.exception_handler("restore"):
             return self._guards.settle(self._files, results)
 
@@ -442,7 +444,7 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(lambda _render, text, *_: text)
     def hook_text(self, render: Callable[[str], str], text: str, kind: str) -> str:
-        """The statement of a hook, rendered; errors say that it is one, from here until `end_hook`."""
+        """Rendered statement of a hook. Until `end_hook`, errors say that they come from it."""
         self.connections.session().hook = kind
         try:
             return render(text)
@@ -452,14 +454,14 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(_nothing)
     def end_hook(self) -> None:
-        """What runs now is the model's own again."""
+        """The model's own statements follow."""
         self.connections.session().hook = None
 
     # -- session views and Python models
 
     @available.parse(_nothing)
     def create_session_view(self, relation: LakehouseRelation, sql: str) -> None:
-        """A view of this thread's session: it keeps the snapshots that `sql` was bound to."""
+        """Make a view of this thread's session; it keeps the snapshots that `sql` was bound to."""
         with self.connections.exception_handler(sql):
             self.connections.session().keep_view(str(relation.identifier), sql)
 
@@ -473,10 +475,10 @@ class LakehouseAdapter(WarehouseAdapter):
 
     @available.parse(lambda *a, **k: False)
     def takes_limit(self, sql: str) -> bool:
-        """Whether LIMIT behind `sql` limits what is shown, and not what is stored."""
+        """True if a LIMIT after `sql` limits what is shown, not what is stored."""
         return api.sql.takes_limit(sql)
 
     @available.parse(lambda *a, **k: "")
     def python_view(self, model: Mapping[str, Any]) -> str:
-        """The session view that a Python model's rows are in."""
+        """Session view with the rows of a Python model."""
         return f"__dbt_python_{model['alias']}"

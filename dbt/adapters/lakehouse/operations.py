@@ -1,4 +1,4 @@
-"""`dbt run-operation savepoint`, `restore` and the others: one engine call for each selected table, and a readable answer.
+"""`dbt run-operation savepoint`, `restore` and the others: one engine call per selected table, and a readable answer.
 
 None of them needs Spark.
 """
@@ -18,12 +18,12 @@ from dbt.adapters.lakehouse.writing.selection import Selected
 from dbt.adapters.lakehouse.writing.table_operations import flag, run_on_table, unsolved
 
 TAKES_BACK = ("restore", "rollback", "delete_savepoint")
-"""Operations that are tried on every selected table before they are done on any."""
+"""Operations that are tried on all selected tables before any is changed."""
 
 
 @dataclass
 class Report:
-    """What an operation did, table by table. `failures` are messages; where there are any the run-operation fails."""
+    """Results of an operation per table. `failures` are messages; if there are any, the run-operation fails."""
 
     operation: str
     dry_run: bool = False
@@ -32,19 +32,19 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The rows as a table under a heading."""
+        """Rows as a table under a heading."""
         head = f"{self.operation} (dry run: nothing is changed)" if self.dry_run else self.operation
         body = text_table(self.rows) if self.rows else "(nothing)"
         return "\n".join([head, body])
 
     def check(self) -> None:
-        """Raise `DbtRuntimeError` with one line a failure, if there was any."""
+        """Raise `DbtRuntimeError` with one line per failure, if there are any."""
         if self.failures:
             raise DbtRuntimeError("\n".join([f"{self.operation} failed:", *self.failures]))
 
 
 def check_arguments(operation: str, known: Sequence[str], unknown: Mapping[str, Any] | None) -> None:
-    """Refuse arguments that the operation does not have. Raises `DbtRuntimeError` with those there are."""
+    """Raise `DbtRuntimeError` for arguments that the operation does not have; lists the valid ones."""
     for name in unknown or {}:
         raise DbtRuntimeError(f"{operation} has no argument '{name}'{did_you_mean(name, known)}; it takes {', '.join(known)}")
 
@@ -52,9 +52,9 @@ def check_arguments(operation: str, known: Sequence[str], unknown: Mapping[str, 
 def operate(
     warehouse: Warehouse, operation: str, tables: Sequence[Selected], arguments: Mapping[str, Any], *, named: bool = True
 ) -> Report:
-    """Carry the operation out on each table. What takes something back is refused as a whole if one of the tables refuses it.
+    """Run the operation on each table. An operation that takes something back is refused as a whole if one table refuses it.
 
-    Tables that were not `named` one by one, but by a tag or as all, may be of a kind that the operation has nothing to do on.
+    Tables that are selected by a tag or as all may be of a kind that the operation skips.
     """
     given = {key: value for key, value in arguments.items() if value is not None}
     report = Report(operation, dry_run=flag(given, "dry_run"))
@@ -69,7 +69,7 @@ def operate(
 def _each(warehouse: Warehouse, report: Report, tables: Sequence[Selected], arguments: Mapping[str, Any], *, must: bool = False) -> None:
     for table in tables:
         try:
-            # What is to be repaired may be that the table cannot be opened.
+            # The table may be unreadable, which is what has to be repaired.
             find = warehouse.unopened if report.operation == "repair" else warehouse.table
             stored = find(table.schema, table.identifier)
             rows = run_on_table(stored, report.operation, arguments, table.options)
@@ -86,7 +86,7 @@ def _each(warehouse: Warehouse, report: Report, tables: Sequence[Selected], argu
 
 
 def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows (all with the same members) in columns; numbers to the right."""
+    """Rows (all with the same members) in columns; numbers are right-aligned."""
     names = list(rows[0])
     cells = [[_cell(row[name]) for name in names] for row in rows]
     widths = [max(len(name), *(len(line[place]) for line in cells)) for place, name in enumerate(names)]

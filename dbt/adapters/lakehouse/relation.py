@@ -1,4 +1,4 @@
-"""A relation of the warehouse directory: `schema.identifier`, a Hudi table or a stored view."""
+"""A relation of the warehouse: `schema.identifier`, a Hudi table or a stored view."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from dbt.adapters.lakehouse.reading.event_time import TIMES, bounds
 from dbt.adapters.lakehouse.surroundings import Surroundings, surroundings_of
 
 _AS_IT_IS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`")
-"""A plain word, or what is quoted already."""
+"""A plain word, or an already quoted name."""
 _STORED = (RelationType.Table, RelationType.MaterializedView)
 
 
 def _readable(name: str) -> str:
-    """A name as Spark reads it: quoted, unless it is a plain word, or quoted already."""
+    """Quote a name unless it is a plain word or already quoted."""
     return name if _AS_IT_IS.fullmatch(name) else quoted(name)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LakehouseRelation(SparkRelation):
-    """Two-part names, compared without regard to case, as Spark compares them.
+    """Two-part names, compared case-insensitively, as in Spark.
 
-    `files`: what a source reads that is no table, as SQL that stands in the place of its name. `wrong`: why a source's meta cannot be read.
+    `files`: SQL that reads a source's files, used instead of its name. `wrong`: why a source's meta cannot be read.
     """
 
     files: str | None = None
     wrong: str | None = None
     around: ClassVar[Surroundings] = Surroundings()
     types_of: ClassVar[Callable[[LakehouseRelation], Mapping[str, str]]] = staticmethod(lambda _: {})
-    """Spark types of a relation's columns by lower-case names, as the adapter that made it knows them; none without one."""
+    """Spark types of a relation's columns by lower-case name; empty if no adapter made the relation."""
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
-        """The relation of a node; of a source whose meta names files it reads those.
+        """Relation of a node. For a source whose meta names files, it reads the files.
 
-        A wrong source is noted in `wrong`: dbt asks while it parses, and the adapter refuses those of all sources when that is done.
-        dbt asks this class, and not the adapter's own, in some places; then `quoting` is dbt's config, which says what the adapter's is.
+        A wrong source is recorded in `wrong`, because dbt asks while it parses; the adapter refuses all of them afterwards. dbt sometimes
+        calls this class instead of the adapter's own; `quoting` then is dbt's config, which holds the adapter's.
         """
         if cls is LakehouseRelation and hasattr(quoting, "credentials"):
             return relation_class(surroundings_of(quoting)).create_from(quoting, relation_config, **kwargs)
@@ -66,7 +66,7 @@ class LakehouseRelation(SparkRelation):
         return found
 
     def __post_init__(self) -> None:
-        """Keep a database only if it is the name of an attached warehouse.
+        """Keep a database only if it names an attached warehouse.
 
         `spark_catalog`, which packages take from `target.database`, and the warehouse's own name are no databases. Packages also ask
         `is_hudi`.
@@ -96,16 +96,16 @@ class LakehouseRelation(SparkRelation):
 
     @property
     def is_attached(self) -> bool:
-        """Whether it is in another warehouse, which is read only."""
+        """True if it is in another, read-only warehouse."""
         return self.database is not None and self.database in self.around.attached
 
     def render(self) -> str:
-        """dbt-spark refuses names with both a database and a schema."""
+        """Allow a database with a schema; dbt-spark refuses that."""
         return BaseRelation.render(self)
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
-        """A name that is no plain word is quoted whatever the project says of quoting: bare, Spark refuses it, or reads the table `s.a` and
-        calls it b, where it is `a b`.
+        """Quote every name that is no plain word, whatever the project's quoting config. Unquoted, Spark refuses it, or reads `a b` as
+        table `a` with alias `b`.
         """
         if self.files is not None and self.include_policy.identifier and self.identifier:
             yield ComponentName.Identifier, self.files
@@ -115,7 +115,7 @@ class LakehouseRelation(SparkRelation):
 
     @staticmethod
     def add_ephemeral_prefix(name: str) -> str:
-        """The name of the subquery that an ephemeral model is, or a fixture of a unit test: dbt writes it into the SQL as it is."""
+        """Subquery name of an ephemeral model or unit test fixture, which dbt writes into the SQL unchanged."""
         return _readable(f"__dbt__cte__{name}")
 
     def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
@@ -129,27 +129,25 @@ class LakehouseRelation(SparkRelation):
         return " and ".join(found if kind in TIMES else [*found, self._event_time_is_a_time(field)])
 
     def _event_time_is_a_time(self, field: str) -> str:
-        """True, which Spark knows before it plans the query. Of text it ends the query: '2024-01-02' sorts before that day's beginning, and
-        would be a row of the day before; of the first day it would be left out.
-        """
+        """`true`, as Spark can fold it while planning. A text range would lose rows: '2024-01-02' sorts before that day's start."""
         where = f"event_time {field} of {self.schema}.{self.identifier}"
         told = f"{where} is text, and is to be compared with times: make it a timestamp or a date".replace("\\", "").replace("'", "")
         return f"if(typeof({field}) like 'string%', cast(raise_error('{told}') as boolean), true)"
 
     @property
     def stored(self) -> tuple[str, str]:
-        """Its schema and its name in the warehouse. Raises `DbtRuntimeError` for a session view, which has no schema."""
+        """Schema and name in the warehouse. Raises `DbtRuntimeError` for a session view, which has no schema."""
         if not self.schema or not self.identifier:
             raise DbtRuntimeError(f"{self.render()} is no relation of the warehouse: it has no schema, or no name")
         return self.schema, self.identifier
 
     @property
     def is_temporary(self) -> bool:
-        """A session view: its name has no schema."""
+        """True for a session view: its name has no schema."""
         return not self.schema or not self.include_policy.schema
 
 
 @cache
 def relation_class(around: Surroundings) -> type[LakehouseRelation]:
-    """The class of relations in these surroundings: dbt and packages make some of them without the adapter's config."""
+    """Relation class bound to these surroundings; dbt and packages create relations without the adapter's config."""
     return type(LakehouseRelation.__name__, (LakehouseRelation,), {"around": around})

@@ -1,4 +1,4 @@
-"""Settings of the profile and the project that every relation depends on."""
+"""Settings of profile and project that every relation depends on."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`project_root`: what paths of files are relative to; `allow_files`: whether statements may read files at all.
+    """`project_root`: base of relative file paths. `allow_files`: whether statements may read files.
 
-    `catalog`: the name of the target's own warehouse; `attached`: those of others, all in lower case.
+    `catalog`: name of the target's own warehouse. `attached`: names of others. All in lower case.
     """
 
     project_root: str = "."
@@ -20,6 +20,6 @@ class Surroundings:
 
 
 def surroundings_of(config: Any) -> Surroundings:
-    """The settings in dbt's config. That of `dbt debug` is a profile without a project."""
+    """Settings in dbt's config. `dbt debug` passes a profile without a project."""
     given = config.credentials
     return Surroundings(str(getattr(config, "project_root", ".")), given.allow_files, given.catalog, frozenset(given.catalogs))

@@ -1,4 +1,4 @@
-"""What dbt asks of a warehouse's directory, without Spark: schemas, relations, columns, documentation, freshness, moments."""
+"""Answers dbt from the warehouse's directory, without Spark: schemas, relations, columns, documentation, freshness, points in time."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ logger = AdapterLogger("Lakehouse")
 
 
 class WarehouseAdapter(SparkAdapter):
-    """The part of the adapter that reads. What dbt-spark reads out of Spark's catalog, this reads from the engine."""
+    """The reading part of the adapter. It asks the engine where dbt-spark asks Spark's catalog."""
 
     Relation = LakehouseRelation
     Column = LakehouseColumn
     ConnectionManager = LakehouseConnectionManager  # type: ignore[assignment]  # dbt-spark names its own class as the type
     connections: LakehouseConnectionManager
     _files_by_name: Mapping[tuple[str, str], LakehouseRelation] = MappingProxyType({})
-    """Sources of the project that read files, by schema and identifier."""
+    """Sources that read files, by schema and identifier."""
 
     @property
     def _files(self) -> Warehouse:
@@ -67,12 +67,12 @@ class WarehouseAdapter(SparkAdapter):
         )
 
     def _metadata(self, database: str | None) -> Introspection:
-        """Metadata of the warehouse, or of the attached one that `database` names."""
+        """Metadata of the warehouse, or of the attached one named by `database`."""
         name = self._attached_name(database)
         return Introspection(self._files if name is None else self._files.attached(name), self.connections)
 
     def _attached_name(self, database: str | None) -> str | None:
-        """The attached catalog of this name, which dbt may have quoted; None for any other name, which means the warehouse itself."""
+        """Attached catalog of this name, which may be quoted; None for any other name, which means the warehouse itself."""
         name = str(database or "").strip("`").lower()
         return name if name in self.Relation.around.attached else None
 
@@ -81,7 +81,7 @@ class WarehouseAdapter(SparkAdapter):
             return question(self._metadata(database))
 
     def _change(self, relation: LakehouseRelation, change: Callable[[Introspection], Result]) -> Result:
-        """Change something of the warehouse. Raises `DbtDatabaseError` for a relation of an attached one."""
+        """Change the warehouse. Raises `DbtDatabaseError` for a relation of an attached one."""
         if relation.is_attached:
             raise DbtDatabaseError(f"{relation}: {relation.database} is attached to be read only: nothing was changed")
         return self._ask(change)
@@ -89,14 +89,14 @@ class WarehouseAdapter(SparkAdapter):
     # -- sources that read files
 
     def know_files(self, sources: Iterable[Any]) -> None:
-        """Remember which sources of the project read files. Raises `DbtConfigError` with what is wrong with any of them."""
+        """Register the project's sources that read files. Raises `DbtConfigError` with everything that is wrong with them."""
         found = [self.Relation.create_from(self.config, source) for source in sources]
         if wrong := [one.wrong for one in found if one.wrong]:
             raise DbtConfigError("\n".join(wrong))
         self._files_by_name = {_named(one): one for one in found if one.files is not None}
 
     def get_relation(self, database: str | None, schema: str, identifier: str) -> LakehouseRelation | None:
-        """A relation of the warehouse or of an attached one, or the source of that name that reads files."""
+        """A relation of the warehouse or an attached one, or the file source of that name."""
         if (name := self._attached_name(database)) is not None:
             return cast(LakehouseRelation | None, BaseAdapter.get_relation(self, name, schema, identifier))
         ours = super().get_relation(None, schema, identifier)  # type: ignore[arg-type]  # as packages call it
@@ -105,21 +105,21 @@ class WarehouseAdapter(SparkAdapter):
     # -- builds in several commits
 
     def is_unfinished(self, relation: LakehouseRelation, unique_id: str) -> bool:
-        """Whether a build of a microbatch model's table was killed, and is to be made again."""
+        """True if a build of a microbatch model's table was killed and has to be repeated."""
         build = builds.build_of(get_invocation_id(), unique_id)
         return self._ask(lambda found: builds.is_unfinished(found.warehouse, *relation.stored, build))
 
     def begin_build(self, relation: LakehouseRelation, unique_id: str) -> None:
-        """Make a build again that was killed."""
+        """Start to repeat a killed build."""
         schema, identifier, build = *relation.stored, builds.build_of(get_invocation_id(), unique_id)
         self._ask(lambda found: builds.begin_build(found.warehouse, found.warehouse.table(schema, identifier), build))
 
     def forget_undone_build(self, relation: LakehouseRelation) -> None:
-        """Nothing is missing of a build that left nothing in the table."""
+        """Forget a build that left nothing in the table."""
         self._ask(lambda found: builds.forget_undone_build(found.warehouse, *relation.stored))
 
     def end_build(self, relation: LakehouseRelation, unique_id: str, *, whole: bool) -> None:
-        """All batches of a microbatch model were run, or (not `whole`) the run was stopped before."""
+        """Mark a microbatch build as finished, or (not `whole`) as stopped early."""
         schema, identifier, build = *relation.stored, builds.build_of(get_invocation_id(), unique_id)
         self._ask(lambda found: builds.end_build(found.warehouse, schema, identifier, build, whole=whole))
 
@@ -142,7 +142,7 @@ class WarehouseAdapter(SparkAdapter):
         self.cache.drop_schema(relation.database, relation.schema)
 
     def list_relations(self, database: str | None, schema: str) -> list[LakehouseRelation]:
-        """By the attached catalog's name or none: packages name `spark_catalog` too, whose relations dbt's cache would keep apart."""
+        """Name of an attached catalog, or empty. Packages pass `spark_catalog`, whose relations dbt's cache would keep apart."""
         return cast(list[LakehouseRelation], super().list_relations(self._attached_name(database), schema))
 
     def list_relations_without_caching(self, schema_relation: LakehouseRelation) -> list[LakehouseRelation]:
@@ -152,7 +152,7 @@ class WarehouseAdapter(SparkAdapter):
 
     @available.parse_none
     def stored_relation(self, relation: LakehouseRelation) -> LakehouseRelation | None:
-        """What is there under a name now; hooks change that without dbt's cache."""
+        """Current relation of a name, from the warehouse; hooks change it without updating dbt's cache."""
         kind = self._ask(lambda metadata: metadata.warehouse.told_kind(*relation.stored), relation.database)
         return self._relation(*relation.stored, kind, relation.database) if kind else None
 
@@ -163,7 +163,7 @@ class WarehouseAdapter(SparkAdapter):
 
     @available.parse_list
     def get_columns_in_relation(self, relation: LakehouseRelation) -> list[LakehouseColumn]:
-        if not relation.is_temporary and not relation.is_attached:  # as a unit test names the source that it has rows for
+        if not relation.is_temporary and not relation.is_attached:  # as a unit test names the source for which it has rows
             relation = self._files_by_name.get(_named(relation), relation)
         columns = self._ask(lambda metadata: metadata.columns(relation), relation.database)
         return [
@@ -172,15 +172,15 @@ class WarehouseAdapter(SparkAdapter):
         ]
 
     def _types_of(self, relation: LakehouseRelation) -> dict[str, str]:
-        """Spark types by lower-case names, of what is stored: a relation that is not there, or of a session, has none here."""
+        """Spark types of stored columns by lower-case name; empty for a relation that does not exist, or exists only in a session."""
         if relation.is_temporary:
             return {}
-        whole = relation.replace(event_time_filter=None, limit=None)  # who asks renders the filter
+        whole = relation.replace(event_time_filter=None, limit=None)  # the caller renders the filter
         return {one.column.lower(): one.dtype for one in self.get_columns_in_relation(whole)}
 
     @available.parse_none
     def batch_range(self, stored: LakehouseRelation | None, event_time: str, start: Any, end: Any) -> str | None:
-        """The condition of a batch's time range on the column of a stored table, or of rows that are not stored (None)."""
+        """Condition for a batch's time range on a stored table's column, or on rows that are not stored (None)."""
         kind = None if stored is None else self._types_of(stored).get(event_time.lower())
         return " and ".join(bounds(quoted(event_time), kind, start, end)) or None
 
@@ -215,7 +215,7 @@ class WarehouseAdapter(SparkAdapter):
         used_schemas: frozenset[tuple[str, str]],
         relations: set[LakehouseRelation] | None = None,
     ) -> tuple[agate.Table, list[Exception]]:
-        """dbt's own compares database names, and relations do not carry the warehouse's own."""
+        """Catalog rows of the relations. dbt compares database names, but our relations do not carry the warehouse's own."""
         if relations is None:
             return self.get_catalog(relation_configs, used_schemas)
         return self.get_catalog_by_relations(used_schemas, relations)
@@ -241,14 +241,14 @@ class WarehouseAdapter(SparkAdapter):
         return entry.as_catalog_table() if entry else None
 
     def _entry(self, relation: LakehouseRelation) -> CatalogEntry | None:
-        """What documentation shows, with the database that the manifest has."""
+        """Documentation with the manifest's database names."""
         found = self._ask(lambda metadata: metadata.entry(relation), relation.database)
         return found and replace(found, database=relation.database or self.config.credentials.database)
 
     def calculate_freshness_from_metadata_batch(
         self, sources: list[LakehouseRelation], macro_resolver: MacroResolverProtocol | None = None
     ) -> tuple[list[AdapterResponse | None], dict[LakehouseRelation, FreshnessResponse]]:
-        """The time of each table's last completed write; no query runs."""
+        """Time of each table's last completed write, without a query."""
         now = datetime.now(timezone.utc)
         written = {source: self._last_write(source) for source in sources}
         return [], {source: self._create_freshness_response(moment, now) for source, moment in written.items()}
@@ -262,26 +262,26 @@ class WarehouseAdapter(SparkAdapter):
         _, answers = self.calculate_freshness_from_metadata_batch([source], macro_resolver)
         return None, answers[source]
 
-    # -- moments
+    # -- points in time
 
     @available.parse(lambda relation, *a, **k: str(relation))
     def relation_at(self, relation: LakehouseRelation, point: Any) -> str:
-        """The relation as it was at an instant, a time, or `-N` commits ago."""
+        """The relation at an instant, a time, or `-N` commits ago."""
         return self._ask(lambda metadata: travel.at(metadata.warehouse, relation, point), relation.database)
 
     @available.parse(lambda relation, *a, **k: str(relation))
     def relation_changes(self, relation: LakehouseRelation, begin: Any = "earliest", end: Any = None) -> str:
-        """The relation's changes after `begin` up to `end`."""
+        """The relation's changes after `begin`, up to `end`."""
         return self._ask(lambda metadata: travel.changes(metadata.warehouse, relation, begin, end), relation.database)
 
     @available.parse(lambda relation, *a, **k: str(relation))
     def relation_read_optimized(self, relation: LakehouseRelation) -> str:
-        """The base files of a merge-on-read table; of a copy-on-write table all of it."""
+        """Base files of a merge-on-read table; all rows of a copy-on-write table."""
         return travel.read_optimized(relation)
 
     @available.parse(lambda relation, *a, **k: str(relation))
     def relation_with_deleted(self, relation: LakehouseRelation) -> str:
-        """A table with soft deletes, and its deleted rows too."""
+        """All rows of a table with soft deletes, including deleted ones."""
         return travel.with_deleted(relation)
 
 

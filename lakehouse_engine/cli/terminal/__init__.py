@@ -1,1 +1,1 @@
-"""How the command line speaks to people and to programs."""
+"""Output of the command line for people and programs."""

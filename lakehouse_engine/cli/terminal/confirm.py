@@ -1,4 +1,4 @@
-"""Ask before something is taken back."""
+"""Asks before something is taken back."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lakehouse_engine.cli.terminal.errors import REFUSED
 
 
 class NotConfirmed(click.ClickException):
-    """The user did not say yes; nothing was changed."""
+    """The user did not agree; nothing was changed."""
 
     exit_code = REFUSED
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on if the user says so: with --yes, or at the terminal. Raises `NotConfirmed` otherwise."""
+    """Continue if the user agrees, with --yes or at the terminal. Raises `NotConfirmed` otherwise."""
     if yes:
         return
     if not interactive():
@@ -26,5 +26,5 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def interactive() -> bool:
-    """Whether there is somebody to ask."""
+    """True if there is a terminal to ask at."""
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""Exit codes, and an error as one line or one JSON object on standard error."""
+"""Exit codes, and errors as one line or one JSON object on standard error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import click
 
 from lakehouse_engine.errors import (
+    ClusteringError,
     CommitConflictError,
     CompactionError,
     InstantCleanedError,
@@ -44,6 +45,7 @@ _CODES: tuple[tuple[type[LakehouseError], int], ...] = (
     (RollbackUnfinishedError, FAILED),
     (RollbackError, REFUSED),
     (CompactionError, REFUSED),
+    (ClusteringError, REFUSED),
     (LockTimeoutError, REFUSED),
     (InstantNotFoundError, REFUSED),
     (OptionError, USAGE),
@@ -53,7 +55,7 @@ _CODES: tuple[tuple[type[LakehouseError], int], ...] = (
 
 
 def exit_code_of(error: Exception) -> int:
-    """2 for what the user typed, 3 for what the engine does not do, 1 for everything else."""
+    """2 for wrong usage, 3 for refusals, 1 for everything else."""
     if isinstance(error, click.ClickException):
         return error.exit_code
     return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)

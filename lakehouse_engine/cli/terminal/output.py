@@ -1,4 +1,4 @@
-"""Results for people as tables, for programs as JSON."""
+"""Results as tables for people, as JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 _UNLIMITED = 100_000
-"""Columns of a console that is no terminal: text that goes into a pipe is neither folded nor cut."""
+"""Width when the output is no terminal: text in a pipe is neither wrapped nor cut."""
 
 
 def print_json(value: object) -> None:
@@ -25,7 +25,7 @@ def print_json(value: object) -> None:
 
 
 def print_rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table with a heading; numbers stand to the right."""
+    """A table with a heading; numbers are right-aligned."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for position, name in enumerate(names):
         numeric = any(isinstance(row[position], int | float | Decimal) and not isinstance(row[position], bool) for row in rows)
@@ -36,7 +36,7 @@ def print_rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
-    """Names and values, one a line."""
+    """Names and values, one per line."""
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         click.echo(f"{name.replace('_', ' '):<{width}}  {printable(cell(value))}")
@@ -50,7 +50,7 @@ def _console() -> Console:
 
 
 def cell(value: object) -> str:
-    """One value as people read it."""
+    """One value in readable form."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -63,12 +63,12 @@ def cell(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Control characters as escapes: what a table holds must not steer the terminal."""
+    """Control characters as escapes: a table's content must not control the terminal."""
     return text if text.isprintable() else "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def plain(value: Any) -> Any:
-    """A value in JSON's terms: moments as ISO 8601, decimals as text, bytes as base64, NaN and infinities as null."""
+    """A value as JSON: moments as ISO 8601, decimals as text, bytes as base64, NaN and infinities as null."""
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a long command is doing, on standard error, and only where that is a terminal."""
+"""Progress of long commands, on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A line that moves until the block ends."""
+    """A moving line until the block ends."""
     if not sys.stderr.isatty():
         yield
         return
@@ -27,7 +27,7 @@ def working(what: str) -> Iterator[None]:
 
 @contextmanager
 def counting(title: str, *, silent: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """A line that tells how many of something are done: to be called with what they are, how many are done, and how many there are."""
+    """A progress line; call it with the subject, the number done, and the total."""
     if silent or not sys.stderr.isatty():
         yield lambda _what, _done, _total: None
         return
@@ -41,12 +41,12 @@ def counting(title: str, *, silent: bool = False) -> Iterator[Callable[[str, int
 
 
 class ProgressRunner(LocalRunner):
-    """Runs tasks in threads, and shows how many of them are done."""
+    """Runs tasks in threads, and shows how many are done."""
 
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, name: str) -> list[Result]:
         if not sys.stderr.isatty() or len(tasks) < 2:
             return super().run(function, tasks, name=name)
-        # Here, since a command that shows no progress starts faster without it.
+        # Imported here: commands without progress start faster.
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -16,6 +16,7 @@ from lakehouse_engine.compat import UTC
 from lakehouse_engine.model.services import (
     ArchiveResult,
     CleanResult,
+    ClusteringResult,
     CompactionResult,
     RestoreResult,
     RollbackResult,
@@ -23,14 +24,14 @@ from lakehouse_engine.model.services import (
     VersionChange,
 )
 
-Result = ArchiveResult | CleanResult | CompactionResult | RestoreResult | RollbackResult | VersionChange
+Result = ArchiveResult | CleanResult | ClusteringResult | CompactionResult | RestoreResult | RollbackResult | VersionChange
 _LISTED = 20
 _REMARKS = {"kept": "kept", "notes": "note"}
 """Lists that are told line by line, and the word before each line."""
 
 
 def show_result(settings: Settings, result: Result) -> None:
-    """All of it as JSON; for people lists as their number, and on a dry run what is in them."""
+    """Everything as JSON; for people, lists as their length, and in a dry run their content."""
     whole = asdict(result)
     if settings.as_json:
         print_json(whole)
@@ -57,12 +58,16 @@ def _show_plan(lists: Mapping[str, Any]) -> None:
 
 
 def _line(entry: Any) -> str:
-    """A path or an instant; of a compaction's operation the slice."""
+    """A path or an instant; for a compaction's operation its slice, for a clustering's group its file groups."""
     if not isinstance(entry, Mapping):
         return str(entry)
+    if "slices" in entry:
+        slices = list(entry["slices"] or ())
+        partition = next((one["partition_path"] for one in slices if one["partition_path"]), "")
+        return f"{partition} {', '.join(str(one['file_id']) for one in slices)} (to {entry['num_output_file_groups']} files)".strip()
     return f"{entry['partition_path'] or ''} {entry['file_id']} ({len(entry['delta_file_paths'] or ())} logs)".strip()
 
 
 def savepoint_row(savepoint: Savepoint) -> dict[str, Any]:
-    """A savepoint with its moment as people read it."""
+    """A savepoint with a readable time."""
     return {**asdict(savepoint), "created_at": datetime.fromtimestamp(savepoint.created_at / 1000, UTC).isoformat(timespec="seconds")}

@@ -1,1 +1,1 @@
-"""Who else is at work on a table, and what is pending for it."""
+"""Other processes at work on a table, and pending plans."""

@@ -1,10 +1,10 @@
-"""Whether a pending instant still takes files of task attempts.
+"""Closes a pending instant to late task attempts.
 
-An attempt can outlive its write: it pauses, the driver runs the task again elsewhere and commits. So the driver opens the instant with a
-file beside its marker folder before it hands out tasks, and removes that file before it counts what was written, or takes it back. Attempts
-look for it before they open a data file and after they have closed it; they never make it, and so never open an instant again.
+An attempt can outlive its write: it pauses, and the driver runs the task elsewhere and commits. So the driver creates a file beside the
+marker folder before it hands out tasks, and removes it before it counts or takes back what was written. An attempt checks this file before
+it opens a data file and after it has closed it; it never creates the file.
 
-It is not in the marker folder, in which Hudi takes every file for a marker when it rolls a dead write back.
+It is outside the marker folder, in which Hudi takes every file for a marker when it rolls back a dead write.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ _OPEN = ".open"
 
 
 def open_file(instant_time: str) -> str:
-    """The path (relative to the table) of the file that says so."""
+    """Path of that file, relative to the table."""
     return f"{TEMP_FOLDER}/{instant_time}{_OPEN}"
 
 
 def opened_instant(name: str) -> str | None:
-    """The instant that a file in the folder of temporary files opens, or promises to complete; None where it is another file."""
+    """Instant of such a file, or of a promised completion, in the folder of temporary files; None for other files."""
     time = name.removesuffix(_OPEN).removesuffix(PROMISED)
     return time if time != name and time.isdigit() else None
 
 
 def open_to_attempts(storage: Storage, instant_time: str) -> None:
-    """To be called by the driver, once the instant is inflight and before its first task is handed out."""
+    """Called by the driver once the instant is inflight, before its first task starts."""
     storage.create(open_file(instant_time), b"")
 
 
 def close_to_attempts(storage: Storage, instant_time: str) -> None:
-    """To be called before the markers are read: what an attempt begins after that it removes itself."""
+    """Called before markers are read: an attempt that begins later removes its own files."""
     discard(storage, open_file(instant_time))
 
 
 def check_open(storage: Storage, instant_time: str) -> None:
-    """Raise `LateAttemptError` where the instant takes no files any more, as far as this process sees the table."""
+    """Raise `LateAttemptError` if the instant accepts no more files, as far as this process sees the table."""
     if not has_file(storage, open_file(instant_time)):
         raise LateAttemptError(
             "the write that this task belongs to is not open where the task runs: it was completed or taken back meanwhile, or the executor"

@@ -1,9 +1,9 @@
-"""What Hudi 1.x takes for a commit's time of completion is never before the commit began.
+"""Keeps Hudi 1.x's completion time of a commit from being before its beginning.
 
-For version 6 it takes the modification time of the completed instant's file, and looks for the slice of a log by the time at which the
-commit of its base instant was completed (`InstantGeneratorV1`, `HoodieFileGroup.getBaseInstantTime`). Stores tell times in whole seconds,
-rounded down, by their own clock. A commit of merge-on-read that begins and ends in one second, or begins by a clock that is ahead, would be
-completed before it began: what is logged over its base files would count for the slice before, where readers do not look.
+In version 6 Hudi takes the modification time of the completed file for it, and finds a log's slice by the completion time of its base
+instant (`InstantGeneratorV1`, `HoodieFileGroup.getBaseInstantTime`). Stores report whole seconds, rounded down, by their own clock. A
+merge-on-read commit that begins and ends in one second, or uses a clock that is ahead, would be completed before it began, and logs over
+its base files would belong to the slice before, where readers do not look.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 LONGEST = timedelta(seconds=60)
-"""What the clock of a store may be behind by, for a commit to wait for it."""
+"""How far a store's clock may be behind for a commit to wait for it."""
 _WORTH_A_WARNING = timedelta(seconds=2)
 _SECOND = timedelta(seconds=1)
 
 
 def await_store(state: TableState, instant_time: str, metadata: HoodieCommitMetadata, written_ms: int) -> None:
-    """Return once the store's clock has reached the instant, where logs may be written over the files of the commit.
+    """Return once the store's clock has reached the instant, if logs may be written over the commit's files.
 
-    `written_ms` is when the newest of those files was made, by that clock: mostly that is enough, and nothing is asked. Raises
-    `TimelineError` where the clock is further behind than `LONGEST`.
+    `written_ms` is the creation time of the newest of those files, by that clock: mostly that suffices, and the store is not asked. Raises
+    `TimelineError` if the clock is further behind than `LONGEST`.
     """
     has_logs = in_object_store(state.storage) and state.config.table_type is TableType.MERGE_ON_READ
     if not has_logs or not any(_base_instant(stat) == instant_time for stat in metadata.write_stats()):
@@ -47,7 +47,7 @@ def await_store(state: TableState, instant_time: str, metadata: HoodieCommitMeta
     behind = began - _digits(clock, written_ms)
     if behind <= timedelta(0):
         return
-    # The next second of this machine, which is that of the store unless clocks differ.
+    # The next second of this machine, and of the store unless clocks differ.
     pause, deadline = began.replace(microsecond=0) + _SECOND - clock.wall_clock(), time.monotonic() + LONGEST.total_seconds()
     while behind > timedelta(0):
         if time.monotonic() + pause.total_seconds() > deadline:
@@ -73,7 +73,7 @@ def _store_now(storage: Storage) -> int:
 
 
 def _digits(clock: InstantClock, milliseconds: int) -> datetime:
-    """A moment since the epoch as instants of that clock would tell it."""
+    """A moment since the epoch as an instant of that clock."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return replace(clock, now=lambda: moment).wall_clock()
 

@@ -1,8 +1,8 @@
-"""Turns beside Hudi: a stream of quick writes must not refuse a slower writer of Hudi for ever.
+"""Fairness towards Hudi: a stream of quick writes must not refuse a slower Hudi writer for ever.
 
-Of two writes into one file group the one that commits later is refused, and that is always Hudi's, whose check it is. Whoever was refused
-begins again. So where a write of Hudi was overtaken and another one has begun since, which nobody has overtaken yet, it is let finish:
-for twice as long as passed between the two, which is about how long its writes take.
+Of two writes to one file group the later commit is refused, which is always Hudi's, because Hudi checks. The refused writer starts again.
+So if a Hudi write was overtaken and a newer one has not been yet, that one may finish: it gets twice the time between the two, about as
+long as its writes take.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def turn_of_hudi(state: TableState) -> float:
-    """Seconds that a write should let Hudi's writers have now; 0 where it is its turn."""
+    """Seconds that a write should leave to Hudi's writers now; 0 if it may go on."""
     options = lock_options(state.config)
     at_work = [beat.instant_time for beat in foreign_writes(state)] if options.optimistic else []
     refused = [left.instant_time for left in refused_writes(state)] if at_work else []
@@ -40,14 +40,16 @@ def turn_of_hudi(state: TableState) -> float:
 
 
 def _taken_back(state: TableState) -> tuple[str, ...]:
-    """What the newest rollback took back: Hudi 1.2.0 ends the heartbeat of a write that was refused, so it is gone with the next write."""
+    """Instant that the newest rollback took back. Hudi 1.2.0 removes the heartbeat of a refused write, so the next write removes its
+    traces.
+    """
     last = state.timeline.completed().filter(lambda instant: instant.action is Action.ROLLBACK).last()
     if last is None:
         return ()
     try:
         done = state.active.plan(HoodieRollbackMetadata, last)
     except FormatError:
-        return ()  # nothing but a turn rests on it
+        return ()  # only fairness depends on it
     return tuple(done.commits_rollback)
 
 

@@ -1,4 +1,4 @@
-"""Who may run the plan of a table service: one executor at a time, none while the plan is taken back. The lock dies with its process."""
+"""Locks of plan executors: one at a time, and none while the plan is taken back. The lock dies with its process."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _FOLDER, _PREFIX, _SUFFIX = ".hoodie/.locks", "compaction-", ".lock"
 
 
 def lock_file(instant_time: str) -> str:
-    """The lock of the executor that runs the plan of that instant. Its name is that of the first service with one, for every service."""
+    """Lock of the executor of that instant's plan. All services use the name of the first one that had it."""
     return f"{_FOLDER}/{_PREFIX}{instant_time}{_SUFFIX}"
 
 
 def executor_lock(storage: Storage, instant_time: str, timeout_ms: int) -> TableLock:
-    """Keeps two executors of one plan apart."""
+    """Allows one executor per plan."""
     return TableLock(storage, timeout_ms, file=lock_file(instant_time))
 
 
 @contextmanager
 def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterator[None]:
-    """Hold the executor's lock of every pending plan among `instants` that has been run.
+    """Hold the executor's lock of every pending plan among `instants` that was ever run.
 
-    Raises `RollbackError` at once where one is running: its executor will want the table lock, which the caller holds, so waiting for it
-    would be waiting for each other.
+    Raises `RollbackError` at once if one is running: its executor will want the table lock, which the caller holds, so waiting would be a
+    deadlock.
     """
     with ExitStack() as locks:
         for instant in instants:
@@ -48,9 +48,9 @@ def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterato
 
 
 def forget_done(storage: Storage, pending: Iterable[str]) -> None:
-    """Remove the locks of plans whose times are not `pending` (any more): their executors were killed before they could.
+    """Remove the locks of plans that are not `pending`: their executors died before they could.
 
-    The table lock is held. One that is had by somebody stays, and goes with its holder, who finds that nothing is left to do.
+    The table lock is held. A lock in use stays until its holder finds nothing left to do.
     """
     known = {lock_file(time) for time in pending}
     for entry in storage.list(_FOLDER):

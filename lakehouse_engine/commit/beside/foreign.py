@@ -1,4 +1,4 @@
-"""What writers of Hudi have pending on a table, beside which this engine writes (docs/adr/0020)."""
+"""Pending work of Hudi's writers on a table that this engine writes too (docs/adr/0020)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def foreign_writes(state: TableState) -> tuple[Heartbeat, ...]:
-    """Heartbeats of the writers that are at work on the table beside the caller, who holds its lock, oldest instant first."""
+    """Heartbeats of other writers at work on the table (the caller holds its lock), oldest instant first."""
     options = lock_options(state.config)
     found = (live_heartbeat(state.storage, instant.requested_time, options) for instant in _writes(state))
     return tuple(heartbeat for heartbeat in found if heartbeat is not None)
@@ -29,9 +29,9 @@ def refused_writes(state: TableState) -> tuple[Heartbeat, ...]:
 
 
 def left_by_hudi(state: TableState, instant: Instant, options: LockOptions) -> Heartbeat | None:
-    """Of a pending instant without a heartbeat: how long ago Hudi's writer wrote its last state file, while that may still see to it.
+    """For a pending instant without a heartbeat: the age of the last state file by Hudi's writer, while Hudi may still take it back.
 
-    None for what is to be seen to here. What this engine writes has a heartbeat for as long as it is pending.
+    None if this engine has to do that. Its own pending instants always have a heartbeat.
     """
     if not options.optimistic:
         return None

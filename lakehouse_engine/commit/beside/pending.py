@@ -1,9 +1,8 @@
-"""File groups that a table service has plans for: they may not change until it is done."""
+"""File groups in pending service plans, which may not change until the service is done."""
 
 from __future__ import annotations
 
 from lakehouse_engine.errors import CommitConflictError
-from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieCompactionPlan
@@ -12,18 +11,13 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def pending_groups(state: TableState) -> dict[tuple[str, str], str]:
-    """(partition path, file id) -> instant of every group in the plan of a pending clustering."""
+    """(partition path, file id) -> instant for every group in the plan of a pending clustering."""
     groups: dict[tuple[str, str], str] = {}
     for instant in state.timeline.pending():
         if may_cluster(instant):
             for group in clustering_groups(state, instant):
                 groups[group] = instant.requested_time
     return groups
-
-
-def check_not_pending(base: BaseFile, pending: dict[tuple[str, str], str]) -> None:
-    """As `check_group_not_pending`, for the group of a base file."""
-    check_group_not_pending(FileGroupId(base.partition_path, base.file_id), pending)
 
 
 def check_group_not_pending(group: FileGroupId, pending: dict[tuple[str, str], str]) -> None:
@@ -39,8 +33,8 @@ def check_group_not_pending(group: FileGroupId, pending: dict[tuple[str, str], s
 
 
 def compacting_groups(state: TableState) -> dict[FileGroupId, str]:
-    """Instant of the pending compaction of every group that one has plans for: what is logged to such a group belongs to the slice
-    that the compaction will make.
+    """Instant of the pending compaction of each group that is in one's plan: logs written now belong to the slice that the compaction will
+    make.
     """
     groups: dict[FileGroupId, str] = {}
     for instant in state.timeline.pending():
@@ -53,7 +47,7 @@ def compacting_groups(state: TableState) -> dict[FileGroupId, str]:
 
 
 def check_not_compacting(group: FileGroupId, compacting: dict[FileGroupId, str]) -> None:
-    """Raise `CommitConflictError` for a group that cannot be rewritten because a compaction will rewrite it."""
+    """Raise `CommitConflictError` for a group that a pending compaction will rewrite."""
     instant = compacting.get(group)
     if instant is not None:
         raise CommitConflictError(

@@ -1,7 +1,7 @@
-"""The completion time of a commit that is about to be created, kept where who comes after a dead process finds it.
+"""Stores a commit's completion time before it is created, so that recovery of a dead process finds it.
 
-In versions 8 and 9 it is part of the name of the completed file, which may come late to an object store (`commit.ruling_out`): only an
-object of the same name keeps it from coming. So the time is written before the first attempt to create the file, and stays what it is.
+In versions 8 and 9 the time is part of the completed file's name, and the file may arrive late in an object store (`commit.ruling_out`):
+only an object of the same name keeps it out. So the time is written before the first attempt, and does not change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PROMISED = ".completes"
 
 
 def promise_completion(storage: Storage, instant_time: str, completed_at: str) -> str:
-    """The time at which the instant is to be completed: `completed_at`, or what was promised before."""
+    """Completion time of the instant: the promised one, else `completed_at`, which is promised now."""
     if not in_object_store(storage):
         return completed_at
     promised = promised_completion(storage, instant_time)
@@ -25,7 +25,7 @@ def promise_completion(storage: Storage, instant_time: str, completed_at: str) -
 
 
 def promised_completion(storage: Storage, instant_time: str) -> str | None:
-    """None where no commit of the instant can be on its way."""
+    """Promised completion time; None if no commit of the instant can be under way."""
     try:
         return storage.read(_path(instant_time)).decode()
     except StoredFileNotFoundError:
@@ -33,7 +33,7 @@ def promised_completion(storage: Storage, instant_time: str) -> str | None:
 
 
 def forget_promise(storage: Storage, instant_time: str) -> None:
-    """To be called once the instant is completed or taken back."""
+    """Called once the instant is completed or taken back."""
     if in_object_store(storage):
         discard(storage, _path(instant_time))
 

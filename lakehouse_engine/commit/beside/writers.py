@@ -1,4 +1,4 @@
-"""Who is at work on a table, and what waits for what. Nothing is locked or changed, but for probes of the storage's clock."""
+"""Processes at work on a table, and who waits for whom. Locks and changes nothing, except for probes of the storage's clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def find_writers(state: TableState) -> list[Writer]:
-    """Writes by their instants, then who holds the lock for something else, then who waits for it."""
+    """Writes by instant, then the lock's holder if it does something else, then those who wait for it."""
     holder = find_lock_holder(state.storage)
     found = [*_writes(state), *_services(state)]
     if holder is not None and not any((one.pid, one.thread) == (holder.pid, holder.thread) for one in found if one.pid):
@@ -50,7 +50,7 @@ def _of_heartbeat(instant: Instant, beat: Heartbeat | None) -> Writer:
 
 
 def _services(state: TableState) -> Iterator[Writer]:
-    """Planned compactions that somebody runs; those that wait for that are no writers."""
+    """Planned compactions that a process runs; waiting plans have no writer."""
     for instant in state.timeline.pending().writes():
         holder = find_lock_holder(state.storage, lock_file(instant.requested_time)) if is_plan(state, instant) else None
         if holder is not None:

@@ -1,1 +1,1 @@
-"""Files that no commit names or that somebody lost: whose they are, and what becomes of them under the lock."""
+"""Files that no commit names, or that were lost: their owners, and what happens to them under the lock."""

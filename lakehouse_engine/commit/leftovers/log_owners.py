@@ -1,4 +1,4 @@
-"""Who wrote the blocks of a log file: its name has the instant of its slice, only its blocks tell (hudi-format 5.2)."""
+"""Writers of the blocks in a log file. Its name has the instant of its slice; only its blocks name writers (hudi-format 5.2)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _ROWS = DATA_BLOCKS | {BlockType.DELETE}
 
 @dataclass(frozen=True, slots=True)
 class LogOwners:
-    """`writers`: instants with whole data or delete blocks. `takes_back`: (rollback, target) of each rollback block.
+    """`writers`: instants with complete data or delete blocks. `takes_back`: (rollback, target) of each rollback block.
 
-    A file that has neither is empty or torn: its writer died before its first block was whole.
+    A file with neither is empty or torn: its writer died before its first block was complete.
     """
 
     writers: frozenset[str] = frozenset()
@@ -29,16 +29,16 @@ class LogOwners:
         return not self.writers and not self.takes_back
 
     def only(self, instant_time: str) -> bool:
-        """Whether nothing is lost with the file but what that instant wrote."""
+        """True if the file holds nothing but what that instant wrote."""
         return not self.takes_back and self.writers.issubset({instant_time})
 
     def only_after(self, order: Order, instant_time: str) -> bool:
-        """Whether nothing is lost with the file but what was written after that instant."""
+        """True if the file holds nothing but what was written after that instant."""
         return not self.takes_back and all(order.is_after(writer, instant_time) for writer in self.writers)
 
 
 def log_owners(storage: Storage, log: LogFile) -> LogOwners:
-    """Read the headers of a log file; contents are passed over. A CDC file has its writer in its name.
+    """Read a log file's headers, skipping contents. A CDC file has its writer in its name.
 
     Raises `StoredFileNotFoundError`.
     """

@@ -1,4 +1,4 @@
-"""Partition metafiles that are lost: without one Hudi and other readers answer as if the partition had no rows."""
+"""Lost partition metafiles: without one, Hudi and other readers see no rows in the partition."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ logger = logging.getLogger(__name__)
 
 
 def lost_metafiles(state: TableState) -> list[str]:
-    """Paths of metafiles that are gone of partitions that writes left files in."""
+    """Paths of missing metafiles, in partitions with files of writes."""
     return [join_path(partition, PARTITION_METAFILE) for partition in state.view.without_metafile]
 
 
 def put_back_metafiles(state: TableState) -> list[str]:
-    """Make the metafiles that are gone, and name them. The table lock is held; a crash between two leaves the rest to the next time.
+    """Make missing metafiles and return their paths. The table lock is held; after a crash the next call makes the rest.
 
-    The instant in it is that of the newest write, for the one that made the partition is not known; no reader looks at it.
+    Their instant is the newest write's, because the partition's first write is unknown; no reader uses it.
     """
     last = state.timeline.completed().writes().last()
     paths = lost_metafiles(state) if last is not None else []

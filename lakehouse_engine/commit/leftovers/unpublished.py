@@ -1,4 +1,4 @@
-"""Temporary files of writers that were killed between writing and publishing: nothing reads them, and nothing else removes them."""
+"""Temporary files of writers that were killed between writing and publishing. Nothing else reads or removes them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from lakehouse_engine.storage.base import Storage, StoredFile
 logger = logging.getLogger(__name__)
 
 DEAD_AFTER_MS = 3_600_000
-"""Publishing takes moments. What is older is of a process that is gone, also where that did not know the lock, or ran on another host."""
+"""Publishing takes moments. An older file's process is gone, even if it did not know the lock, or ran on another host."""
 
 
 def dead_temporaries(storage: Storage, folder: str) -> list[StoredFile]:
-    """Those directly in `folder` that no living process is about to publish."""
+    """Those directly in `folder` that no living process will publish."""
     before = time.time() * 1000 - DEAD_AFTER_MS
     return [entry for entry in storage.unpublished(folder) if entry.modified_ms < before]
 
 
 def all_dead_temporaries(storage: Storage) -> Iterator[StoredFile]:
-    """Those anywhere in the table: every directory of it is listed."""
+    """Those anywhere in the table; lists every directory."""
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -30,7 +30,7 @@ def all_dead_temporaries(storage: Storage) -> Iterator[StoredFile]:
 
 
 def remove_temporaries(storage: Storage, entries: Iterator[StoredFile] | list[StoredFile]) -> None:
-    """To be called under the table lock."""
+    """Called under the table lock."""
     for entry in entries:
         logger.info("removing %s of %s, which a killed process left", entry.path, storage.root)
         storage.delete(entry.path)

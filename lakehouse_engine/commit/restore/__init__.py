@@ -1,1 +1,1 @@
-"""Bringing a table back to an earlier instant. `request` is what users ask for; `plan` and `execute` also finish what a crash cut off."""
+"""Restores a table to an earlier instant. `request` is the user's entry; `plan` and `execute` also finish an interrupted restore."""

@@ -2,7 +2,8 @@
 
  1. move the restore to inflight
  2. delete savepoints of later writes (the plan was only made because that was asked for)
- 3. un-publish later writes, newest first: readers that do not know of the restore see one earlier state after the other
+ 3. un-publish later writes, newest first: readers that do not know of the restore see one earlier state after the other; participants
+    let go of them
     then put the commit of the target back, if it was archived
  4. delete files of later writes, and write rollback blocks where log files stay
  5. delete what is pending of later writes (before 4 where commits are archived, or those would count as committed until then)
@@ -22,15 +23,17 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from lakehouse_engine.commit.begun_cleans import end_begun
+from lakehouse_engine.commit.begun_cleans import begun_outcome
 from lakehouse_engine.commit.beside.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_after
+from lakehouse_engine.commit.participants import take_back_all
 from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, find_changes
 from lakehouse_engine.commit.rollback.blocks import write_rollback_blocks
 from lakehouse_engine.commit.rollback.execute import hadoop_path, partition_metadata
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
-from lakehouse_engine.commit.table_clock import check_clock, completion_time, table_clock
+from lakehouse_engine.commit.table_clock import check_clock, table_clock
 from lakehouse_engine.errors import (
     InstantNotFoundError,
     LakehouseError,
@@ -41,7 +44,7 @@ from lakehouse_engine.errors import (
     UnansweredError,
 )
 from lakehouse_engine.format.file_names import TEMP_FOLDER
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later, just_after
@@ -59,22 +62,22 @@ from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.checkpoints import LiveCheckpoints
 from lakehouse_engine.timeline.heartbeats import HEARTBEATS
 from lakehouse_engine.timeline.kept import KeptCommits
+from lakehouse_engine.timeline.restores import came_late, restore_plan, took_rows
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.protected import protected_files
-from lakehouse_engine.view.restores import came_late, restore_plan, took_rows
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
 RESTORED_KEY = "lakehouse.restored.to"
-"""In the extra metadata of the empty write of step 7: the instant that the table was restored to."""
+"""Extra metadata of the empty write of step 7: the instant that the table was restored to."""
 
 
 def resume_restore(state: TableState, instant: Instant) -> TableState:
-    """Finish a restore whose process died; the state after that. The table lock is held.
+    """Finish a restore whose process died; returns the state after that. The table lock is held.
 
-    A restore without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten; so is one that came late. Raises
-    `RestoreError` where the plan does not say which instant to go back to.
+    A restore without a whole plan (Hudi does not write it in one step) has not begun, and is dropped; so is one that arrived late. Raises
+    `RestoreError` if the plan does not say which instant to go back to.
     """
     timeline = state.active
     if came_late(state.storage, state.timeline, instant):
@@ -95,10 +98,10 @@ def resume_restore(state: TableState, instant: Instant) -> TableState:
 
 
 def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
-    """Put a checked plan on the timeline and carry it out; the restore's instant time. The table lock is held.
+    """Put a checked plan on the timeline and run it; returns the restore's instant time. The table lock is held.
 
-    Raises `RestoreUnfinishedError` for what fails from then on at which readers see the restored table, and `CommitOutcomeUnknownError`
-    where an object store did not answer for the plan.
+    Raises `RestoreUnfinishedError` for failures after which readers see the restored table, and `CommitOutcomeUnknownError` if an object
+    store did not answer for the plan.
     """
     check_clock(state)
     timeline = state.active
@@ -117,7 +120,7 @@ def begin_restore(state: TableState, plan: HoodieRestorePlan) -> str:
 
 
 def carry_out(state: TableState, restore: Instant, plan: HoodieRestorePlan) -> None:
-    """As `execute_restore`. Raises `RestoreUnfinishedError` where it cannot go on: readers see the restored table."""
+    """Like `execute_restore`. Raises `RestoreUnfinishedError` if it cannot continue: readers see the restored table."""
     try:
         execute_restore(state, restore, plan)
     except RestoreError:
@@ -140,7 +143,7 @@ def _unfinished(state: TableState, restore: Instant, plan: HoodieRestorePlan, er
 
 
 def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan) -> HoodieRestoreMetadata:
-    """Carry out `plan` under the pending instant `restore`. The table lock is held."""
+    """Run `plan` under the pending instant `restore`. The table lock is held."""
     target = plan.savepoint_to_restore_timestamp
     if target is None:
         raise RestoreError(
@@ -150,10 +153,10 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         )
     began = time.monotonic()
     timeline = state.active
-    # With the plan once more: if the requested file is lost or damaged, nothing else tells what to go back to.
+    # Repeats the plan: if the requested file is lost or damaged, nothing else says what to go back to.
     inflight = restore if restore.state is State.INFLIGHT else timeline.to_inflight(restore, encode_plan(plan))
     work = _Restore(state, timeline, restore.requested_time, target)
-    work.unpublish()
+    work.unpublish(plan)
     KeptCommits(state.storage, state.layout).put_back(target)
     changes = find_changes(state.storage, state.view.partitions(), state.order, target, protected_files(state.refresh()))
     if state.has_archive:
@@ -170,7 +173,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
         hoodie_restore_metadata=_by_instant(state, restore.requested_time, plan.instants_to_rollback, changes, blocks),
         restore_instant_info=plan.instants_to_rollback,
     )
-    timeline.complete(inflight, encode_plan(metadata), completion_time(state, inflight))
+    complete(state, inflight, metadata)
     torn = [change.partition_path for change in changes if change.torn]
     if torn:
         clear_strays(state, torn, anew=True)
@@ -178,7 +181,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
 
 
 class _Restore:
-    """The steps of one restore; each reads the timeline as it is, for any of it may have been done before."""
+    """Steps of one restore. Each reads the current timeline, because an earlier run may have done any part."""
 
     def __init__(self, state: TableState, timeline: ActiveTimeline, time: str, target: str) -> None:
         self._state, self._timeline, self._time, self._target = state, timeline, time, target
@@ -188,20 +191,23 @@ class _Restore:
         later = self._timeline.load().newer_than(self._target)
         return later.filter(lambda instant: is_later(self._time, instant.requested_time))
 
-    def unpublish(self) -> None:
+    def unpublish(self, plan: HoodieRestorePlan) -> None:
         newest_first = list(reversed(self._later().instants))
         for instant in newest_first:
             if instant.action is Action.SAVEPOINT:
                 self._timeline.delete_savepoint(instant.requested_time)
         self._timeline.delete_all(instant for instant in newest_first if instant.action.is_write and instant.is_completed)
+        planned = (info.commit_time for info in plan.instants_to_rollback)
+        times = {*planned, *(instant.requested_time for instant in newest_first if instant.action.is_write)}
+        take_back_all(self._state, self._state.order.sorted(times, newest_first=True))
 
     def remove_pending(self) -> None:
         for instant in reversed(self._later().writes().instants):
             self._timeline.delete_all(_pending_states(instant))
 
     def remove_files(self, changes: Sequence[PartitionChanges]) -> dict[str, int]:
-        """Path and size of the files with rollback blocks, which are written first: a block must not show again once its file is all
-        that tells of it.
+        """Path and size of the files with rollback blocks. These are written first, so that no block shows again when only its file is
+        left.
         """
         storage = self._state.storage
         blocks = dict(
@@ -220,7 +226,7 @@ class _Restore:
             if is_spent or is_planned:
                 self._timeline.delete_all([*_pending_states(instant), instant.at(State.COMPLETED)])
         storage = self._state.storage
-        # Readers pass over those of later writes as soon as the restore is on the timeline.
+        # Readers skip later ones as soon as the restore is on the timeline.
         LiveCheckpoints(storage).forget_from(just_after(self._target))
         for entry in storage.list(TEMP_FOLDER):
             if entry.is_directory and self._is_later(entry.name):
@@ -232,8 +238,8 @@ class _Restore:
                 storage.delete(entry.path)
 
     def _tells(self, rollback: Instant) -> bool:
-        """Whether readers who had read what a rollback took are told of it, as before. One that is damaged is no reason to stop half-way:
-        it stays, and keeps on telling that it does not know.
+        """Whether readers of rows that a rollback took are told so, as before. A damaged rollback does not stop the restore: it stays, and
+        keeps reporting that it does not know.
         """
         try:
             return rollback.is_completed and took_rows(self._timeline, rollback)
@@ -241,11 +247,11 @@ class _Restore:
             return True
 
     def _end_begun(self, clean: Instant) -> bool:
-        """Complete one that had begun; whether there is such a one now, and no pending one to be dropped."""
+        """Complete an interrupted clean; returns whether there was one, and no pending one to drop."""
         if clean.state is not State.INFLIGHT:
             return False
         try:
-            end_begun(self._state.storage, self._timeline, clean, completion_time(self._state, clean))
+            complete(self._state, clean, begun_outcome(self._state.storage, self._timeline, clean))
         except (InstantNotFoundError, MetadataError) as error:
             logger.warning("the plan of %s of %s is damaged (%s); it is dropped", clean, self._state.config.name, error)
             return False
@@ -255,7 +261,7 @@ class _Restore:
         return name.isdigit() and self._state.order.is_after(name, self._target) and is_later(self._time, name)
 
     def keep_archived_committed(self, changes: Iterable[PartitionChanges]) -> None:
-        """Readers count an instant as archived when it is before the first write without a savepoint; so there must be one."""
+        """Readers count an instant as archived if it is before the first write without a savepoint, so there must be one."""
         timeline = self._timeline.load()
         begun = timeline.writes().filter(lambda write: is_later(write.requested_time, self._time)).first()
         if begun is None:
@@ -271,11 +277,10 @@ class _Restore:
         if begun.state is State.REQUESTED:
             begun = self._timeline.to_inflight(begun)
         if begun.state is State.INFLIGHT:
-            content = self._state.layout.encode_commit(self._empty_write(timeline))
-            self._timeline.complete(begun, content, completion_time(self._state, begun))
+            complete(self._state, begun, self._empty_write(timeline))
 
     def renew_checkpoint(self) -> None:
-        """So that readers need not look into the archive for what was there before; it does not matter to what they see."""
+        """Renew the checkpoint, so that readers need not search the archive; it does not change what they see."""
         state = self._state.refresh()
         if state.archived_files().is_known:
             renew_checkpoint(state)
@@ -290,7 +295,7 @@ class _Restore:
 
 
 def _pending_states(instant: Instant) -> list[Instant]:
-    """The inflight and requested files that an instant can have; a completed one may have been a compaction."""
+    """Inflight and requested files that an instant can have; a completed one may have been a compaction."""
     actions = [action for action in Action if action.completes_as is instant.action.completes_as and action is not Action.SAVEPOINT]
     return [Instant(instant.requested_time, action, state) for state in (State.INFLIGHT, State.REQUESTED) for action in actions]
 
@@ -302,7 +307,7 @@ def _by_instant(
     changes: Sequence[PartitionChanges],
     blocks: dict[str, int],
 ) -> dict[str, tuple[HoodieRollbackMetadata | None, ...]]:
-    """As Hudi records it: for each instant a rollback of its own. Files of instants that no timeline knows stand under their own."""
+    """Record in Hudi's form: one rollback per instant. Files of instants on no timeline are listed under their own."""
     actions = {info.commit_time: info.action for info in infos}
     removed = {removal.instant_time for change in changes for removal in change.removals}
     default = str(Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT)

@@ -1,7 +1,7 @@
-"""Which files a restore removes: found in one pass over the partitions, so that its cost follows files and not commits.
+"""Finds the files that a restore removes in one pass over the partitions, so that the cost follows files, not commits.
 
-It does not matter whether the commits that wrote them are still on the timeline. A base file has its instant in its name, and so has a
-log file whose slice began after the target. Of other log files the blocks say who wrote them.
+The writing commits need not be on the timeline. A base file has its instant in its name, and so has a log file whose slice began after the
+target. For other log files the blocks name the writers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A file that goes; `instant_time` is the newest write that it is of, `size` in bytes."""
+    """A file to remove; `instant_time` is its newest write, `size` in bytes."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """A slice of which some log files stay although the writes `targets` (newest first) logged to them; `logs` are those, with sizes."""
+    """A slice that keeps log files although the writes `targets` (newest first) logged to them; `logs` are those, with sizes."""
 
     group: FileGroupId
     base_instant: str
@@ -43,8 +43,8 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChanges:
-    """What a restore does to a partition. `kept` are the paths of the data files that stay, `kept_instants` those in their names. `torn`:
-    whether there is a log file among them of which nothing says who wrote it.
+    """What a restore does to a partition. `kept` are the paths of remaining data files, `kept_instants` those in their names. `torn`: one
+    of them is a log file without a known writer.
     """
 
     partition_path: str
@@ -70,7 +70,7 @@ class _Look:
 def find_changes(
     storage: Storage, partitions: Iterable[str], order: Order, target: str, pinned: Iterable[str]
 ) -> list[PartitionChanges]:
-    """What has to happen in the partitions so that nothing written after `target` is left; partitions are looked at side by side.
+    """Changes in the partitions that remove everything written after `target`; partitions are examined in parallel.
 
     Files in `pinned` (paths relative to the table) stay; what later writes logged to them is taken back by rollback blocks.
     """
@@ -87,7 +87,7 @@ def _look(look: _Look) -> PartitionChanges:
             newest[base.file_id] = latest((base.instant_time, newest.get(base.file_id, "")))
     removals = [Removal(base.path, base.size, base.instant_time) for base in bases if look.is_after_target(base.instant_time)]
     removals += [Removal(log.path, log.size, log.base_instant) for log in logs if look.is_after_target(log.base_instant)]
-    # What was logged to a slice ended when the next one of its group began.
+    # Logs of a slice ended when the next slice of its group began.
     kept_logs = [log for log in logs if not (look.is_after_target(log.base_instant) or log.is_cdc)]
     open_logs = [log for log in kept_logs if not is_later(newest.get(log.file_id, ""), log.base_instant)]
     owners = {log: log_owners(look.storage, log) for log in open_logs}

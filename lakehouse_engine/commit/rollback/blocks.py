@@ -1,4 +1,4 @@
-"""Rollback blocks: what an instant logged to a file that others logged to as well is taken back, not deleted (hudi-format 10.2)."""
+"""Rollback blocks: they take back what an instant logged to a shared file, which cannot be deleted (hudi-format 10.2)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.listings.listing import StorageLister
 
 ROLLBACK_TOKEN = "1-0-1"
-"""The write token of files with rollback blocks, in every Hudi version."""
+"""Write token of files with rollback blocks, in every Hudi version."""
 
 
 def write_rollback_blocks(
     storage: Storage, group: FileGroupId, base_instant: str, rollback_time: str, targets: Sequence[str]
 ) -> tuple[str, int]:
-    """Take back what the instants `targets` logged to a slice, in one new log file behind its others; its path and size in bytes.
+    """Take back what the instants `targets` logged to a slice, in one new log file after its others; returns its path and size in bytes.
 
-    Done before by the same rollback (it is resumed), the file of then is the answer.
+    If the same rollback has done so before (it is resumed), returns that file.
     """
     logs = slice_logs(storage, group, base_instant)
     wanted = {(rollback_time, target) for target in targets}
@@ -36,17 +36,17 @@ def write_rollback_blocks(
 
 
 def slice_logs(storage: Storage, group: FileGroupId, base_instant: str) -> list[LogFile]:
-    """The log files of a slice that are there now, CDC files left out."""
+    """Current log files of a slice, without CDC files."""
     return [log for log in group_logs(storage, group) if log.base_instant == base_instant]
 
 
 def group_logs(storage: Storage, group: FileGroupId) -> list[LogFile]:
-    """The log files of a group that are there now, CDC files left out."""
+    """Current log files of a group, without CDC files."""
     return [log for log in listed_logs(storage, group.partition_path) if log.file_id == group.file_id]
 
 
 def listed_logs(storage: Storage, partition_path: str) -> list[LogFile]:
-    """The log files of a partition that are there now, CDC files left out."""
+    """Current log files of a partition, without CDC files."""
     files = (
         parse_log_file(partition_path, entry.name, entry.size)
         for entry in StorageLister(storage).files(partition_path)

@@ -1,6 +1,7 @@
 """Carry a rollback out: the same steps whether it is new or resumed after a crash, each of which may have happened already.
 
- 1. delete the data files that the plan names, and metafiles of its instant that hide other partitions
+ 1. have participants let go of the instant; delete the data files that the plan names, and metafiles of its instant that hide other
+    partitions
  2. write rollback blocks to the slices whose log files stay
  3. delete the rolled-back instant's inflight and requested files, so that it is gone from the timeline
  4. complete the rollback instant with what was done
@@ -13,14 +14,15 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import beating, remove_heartbeat
+from lakehouse_engine.commit.participants import take_back_all
 from lakehouse_engine.commit.rollback.blocks import slice_logs, write_rollback_blocks
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
-from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import RollbackError, StorageError
 from lakehouse_engine.format.file_names import marker_folder, parse_log_file
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -33,7 +35,7 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.locks.settings import lock_options
-from lakehouse_engine.view.restores import rollback_note
+from lakehouse_engine.timeline.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -43,9 +45,9 @@ Slice = tuple[FileGroupId, str]
 
 
 def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackPlan) -> HoodieRollbackMetadata:
-    """Carry out `plan` under the pending instant `rollback`. The table lock is held, and the instant is not published (any more).
+    """Run `plan` under the pending instant `rollback`. The table lock is held, and the instant is not published (any more).
 
-    Meanwhile the rollback has a heartbeat, which tells it from those of Hudi, which may be alive without.
+    The rollback has a heartbeat meanwhile, which distinguishes it from Hudi's, which may be alive without one.
     """
     target = plan.instant_to_rollback
     if target is None:
@@ -63,6 +65,7 @@ def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackP
 def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, target: HoodieInstantInfo) -> HoodieRollbackMetadata:
     began = time.monotonic()
     timeline = state.active
+    take_back_all(state, [target.commit_time])
     deleted = _delete(state, plan, target.commit_time)
     blocks = _write_blocks(state, plan, rollback.requested_time, target.commit_time)
     partitions = [request.partition_path for request in plan.rollback_requests or ()]
@@ -77,20 +80,20 @@ def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, tar
         partition_metadata=_by_partition(state.storage, plan, deleted, blocks),
         instants_rollback=(target,),
     )
-    # Readers ask the outcome first, and it is what is left should the plan be lost.
-    timeline.complete(inflight, encode_plan(metadata, note=rollback_note(timeline, inflight)), completion_time(state, inflight))
+    # Readers ask the outcome first, and it remains if the plan is lost.
+    complete(state, inflight, metadata, encode_plan(metadata, note=rollback_note(timeline, inflight)))
     return metadata
 
 
 def files_to_delete(plan: HoodieRollbackPlan) -> list[str]:
-    """Paths relative to the table. Those in a plan are absolute, and hold where the table was when it was made: partition and name are
-    what counts, so that a copied table does not delete the original's files.
+    """Paths relative to the table. A plan's absolute paths are from the table's place at planning; only partition and name count, so that a
+    copied table does not delete the original's files.
     """
     return [path for request in plan.rollback_requests or () for path in _deletions(request)]
 
 
 def slices_to_block(plan: HoodieRollbackPlan) -> list[Slice]:
-    """The slices that get a rollback block, each once."""
+    """Slices that get a rollback block, each once."""
     slices = [piece for request in plan.rollback_requests or () for piece in _blocked(request)]
     return list(dict.fromkeys(slices))
 
@@ -100,7 +103,7 @@ def _deletions(request: HoodieRollbackRequest) -> list[str]:
 
 
 def _blocked(request: HoodieRollbackRequest) -> list[Slice]:
-    """By file id and base instant: what the map of log files has for keys differs by Hudi's strategies (hudi-format 2.4)."""
+    """By file id and base instant: the keys in the map of log files differ by Hudi's strategies (hudi-format 2.4)."""
     if not request.log_blocks_to_be_deleted:
         return []
     if request.file_id and request.latest_base_instant:
@@ -118,8 +121,8 @@ def _delete(state: TableState, plan: HoodieRollbackPlan, instant_time: str) -> l
 def _write_blocks(state: TableState, plan: HoodieRollbackPlan, rollback_time: str, target: str) -> dict[str, int]:
     """Path and size of every file with rollback blocks.
 
-    Where the logs of a slice are gone there is nothing to take back: a restore of Hudi's that died left its own rollbacks pending, and
-    the restore was finished first. A lone file with a block would be taken for the newest log of its group by Hudi.
+    A slice without logs needs none: a dead restore of Hudi's left its rollbacks pending, and the restore was finished first. Hudi would
+    take a lone file with a block for the group's newest log.
     """
     slices = [(group, base) for group, base in slices_to_block(plan) if slice_logs(state.storage, group, base)]
     return dict(write_rollback_blocks(state.storage, group, base, rollback_time, [target]) for group, base in slices)
@@ -146,7 +149,7 @@ def _by_partition(
 def partition_metadata(
     storage: Storage, partition: str, deleted: Iterable[str], blocks: Mapping[str, int], logged: Mapping[str, int]
 ) -> HoodieRollbackPartitionMetadata:
-    """As Hudi writes it: deleted files by absolute path, rollback block files as Hadoop prints their URIs."""
+    """In Hudi's form: deleted files by absolute path, rollback block files as Hadoop prints their URIs."""
     return HoodieRollbackPartitionMetadata(
         partition_path=partition,
         success_delete_files=tuple(f"{storage.root}/{path}" for path in deleted),
@@ -156,12 +159,12 @@ def partition_metadata(
 
 
 def hadoop_path(storage: Storage, path: str) -> str:
-    """The URI of a file as Java's `Path` prints it: `file:/t/p` where others write `file:///t/p`."""
+    """URI of a file as Java's `Path` prints it: `file:/t/p`, not `file:///t/p`."""
     return storage.uri(path).replace("file:///", "file:/", 1)
 
 
 def relative_paths(metadata: HoodieRollbackMetadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Paths, relative to the table, of the files that were deleted and of those with rollback blocks."""
+    """Paths, relative to the table, of deleted files and of those with rollback blocks."""
     parts = sorted(metadata.partition_metadata.items())
     deleted = [join_path(part, path.rpartition("/")[2]) for part, entry in parts for path in entry.success_delete_files]
     blocks = [join_path(part, path.rpartition("/")[2]) for part, entry in parts for path in entry.rollback_log_files or {}]

@@ -1,6 +1,6 @@
-"""Partition metafiles that hide partitions below them, left by a write that is taken back.
+"""Partition metafiles of taken-back writes that hide partitions below them.
 
-Readers do not look for partitions in a partition: with a metafile in the table's own directory every other partition is out of sight.
+Readers do not look for partitions inside a partition: a metafile in the table's own directory hides all others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakehouse_engine.view.listings.listing import StorageLister
 
 
 def remove_intruders(storage: Storage, partitions: Iterable[str], taken_back: Callable[[str], bool]) -> None:
-    """Remove the metafile of partitions that an instant made which is `taken_back`, where nothing but other partitions is left."""
+    """Remove the metafile of partitions that a `taken_back` instant made, if only other partitions are left in them."""
     lister = StorageLister(storage)
     for partition in sorted(set(partitions)):
         path = join_path(partition, PARTITION_METAFILE)
@@ -28,7 +28,7 @@ def remove_intruders(storage: Storage, partitions: Iterable[str], taken_back: Ca
 
 
 def _maker(storage: Storage, path: str) -> str:
-    """The instant that made a partition; "" where its metafile does not say, so that it stays."""
+    """Instant that made a partition; "" if its metafile does not say, so that it stays."""
     try:
         return parse_partition_metafile(storage.read(path))[0]
     except MetadataError:

@@ -1,7 +1,7 @@
-"""What no pending write needs: heartbeats and marker folders whose writer died (or lost its storage) before it requested its instant, or
-after that was committed or rolled back.
+"""Removes what no pending write needs: heartbeats and marker folders of writers that died (or lost their storage) before requesting their
+instant, or after it was committed or rolled back.
 
-A task attempt that its dead driver could not stop may also have written a data file after all was cleaned up; its marker tells.
+A task attempt of a dead driver may have written a data file after the cleanup; its marker shows it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 
 
 def remove_leftovers(state: TableState) -> None:
-    """Remove heartbeats and marker folders of instants that are not pending, the files those name that are no part of the table, a probe of
-    the clock, and rows that dead writes staged.
+    """Remove heartbeats and marker folders of instants that are not pending, marked files outside the table, a clock probe, and staged rows
+    of dead writes.
 
     The table lock is held, and dead writes have been rolled back.
     """
@@ -43,14 +43,14 @@ def remove_leftovers(state: TableState) -> None:
         remove_stale_heartbeats(state.storage, known, lock_options(state.config))
     if not folders and not opened:
         return
-    # A writer that does not know the lock requests its instant before it makes the folder: a timeline loaded now has it.
+    # A writer without the lock requests its instant before it makes the folder, so a timeline loaded now has it.
     state = state.refresh()
     pending = {instant.requested_time for instant in state.timeline.pending()}
     for time in dict.fromkeys(opened):
         if time not in pending:
             close_to_attempts(state.storage, time)
             forget_promise(state.storage, time)
-            remove_heartbeat(state.storage, time)  # Hudi leaves it when it takes a write of ours back
+            remove_heartbeat(state.storage, time)  # Hudi leaves it when it takes back a write of ours
     for folder in folders:
         if folder.name not in pending:
             logger.info("removing what the finished write %s of %s left in %s", folder.name, state.config.name, folder.path)
@@ -59,7 +59,7 @@ def remove_leftovers(state: TableState) -> None:
 
 
 def _strays(state: TableState, time: str) -> list[str]:
-    """Marked files of an instant that no commit holds; of an archived one those that are known not to be named."""
+    """Marked files of an instant that no commit names; for an archived one, those known not to be named."""
     completed = [instant for instant in state.timeline.completed().writes() if instant.requested_time == time]
     if not completed and state.timeline.is_committed(time):
         archived = marked_files(state.storage, time)
@@ -70,7 +70,7 @@ def _strays(state: TableState, time: str) -> list[str]:
 
 
 def _is_stray(state: TableState, path: str, time: str) -> bool:
-    """A log file that others wrote to as well stays: what is not committed in it does not count."""
+    """A shared log file stays: uncommitted blocks in it do not count."""
     name = path.rpartition("/")[2]
     if is_base_file_name(name):
         return True

@@ -1,4 +1,4 @@
-"""Which data files an instant began to write: its markers (hudi-format 11)."""
+"""Data files that an instant began to write, by its markers (hudi-format 11)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from lakehouse_engine.format.file_names import MarkerType, marker_folder, parse_
 from lakehouse_engine.storage.base import Storage
 
 _LISTS = "MARKERS"
-"""Files `MARKERS0` .. `MARKERSn` hold one marker a line where Hudi's timeline server wrote them."""
+"""`MARKERS0` .. `MARKERSn` from Hudi's timeline server hold one marker per line."""
 
 Marker = tuple[str, MarkerType]
-"""Path of a data file relative to the table, and what was about to be done to it."""
+"""Path of a data file relative to the table, and the kind of write."""
 
 
 def marked_files(storage: Storage, instant_time: str) -> list[str]:
-    """Paths (relative to the table) of the data files that have a marker; empty when there are none or the folder is gone."""
+    """Paths (relative to the table) of data files with a marker; empty without markers or folder."""
     return sorted({path for path, _ in markers_of(storage, instant_time)})
 
 
@@ -33,7 +33,7 @@ def markers_of(storage: Storage, instant_time: str) -> list[Marker]:
 
 
 def has_markers(storage: Storage, instant_time: str) -> bool:
-    """Whether the instant's marker folder is there at all."""
+    """True if the instant's marker folder exists."""
     return bool(storage.walk(marker_folder(instant_time)))
 
 
@@ -45,4 +45,4 @@ def _marked(path: str, instant_time: str) -> list[Marker]:
     try:
         return [parse_marker_path(instant_time, path)]
     except FileNameError:
-        return []  # staged rows of a batch live beside the markers and name no data file
+        return []  # staged rows of a batch are beside the markers and name no data file

@@ -1,8 +1,8 @@
-"""What has to be deleted, or taken back by a rollback block, so that an instant is gone.
+"""Plans what to delete, or take back with a rollback block, to remove an instant.
 
-A completed instant says in its write stats what it wrote. The markers of a pending one say which files it began to write. Where the
-marker folder is gone Hudi plans nothing and leaves orphans (hudi-format 10.2); here the partitions are listed for files of that
-instant instead, and log files are asked for its blocks.
+A completed instant's write stats say what it wrote. A pending one's markers say which files it began. Without a marker folder Hudi plans
+nothing and leaves orphans (hudi-format 10.2); here the partitions are listed for files of the instant, and log files are searched for its
+blocks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def plan_rollback(state: TableState, instant: Instant) -> HoodieRollbackPlan:
-    """The plan to take back a write or a compaction, pending or completed.
+    """Plan to take back a write or compaction, pending or completed.
 
-    A log file goes if nobody else has rows in it and no savepoint pins it; otherwise its slice gets a rollback block.
+    A log file is deleted if no other write has rows in it and no savepoint pins it; otherwise its slice gets a rollback block.
     """
     time = instant.requested_time
     pinned = protected_files(state)
@@ -55,7 +55,7 @@ def _marked(state: TableState, time: str) -> Iterator[BaseFile | LogFile]:
         for file in _parsed([path]):
             yield file
             if kind is MarkerType.APPEND:
-                # Hudi before 0.15 has one marker for all log files that an append rolls over to.
+                # Hudi before 0.15 has one marker for all log files of an append.
                 yield from _logged(state, group_logs(state.storage, FileGroupId(file.partition_path, file.file_id)), time)
 
 
@@ -68,7 +68,7 @@ def _listed(state: TableState, time: str) -> Iterator[BaseFile | LogFile]:
 
 
 def _logged(state: TableState, logs: Iterable[LogFile], time: str) -> Iterator[LogFile]:
-    """Log files with a block of that instant. A slice has none that is older than itself."""
+    """Log files with a block of that instant. No block of a slice is older than the slice."""
     yield from (log for log in logs if not is_later(log.base_instant, time) and time in log_owners(state.storage, log).writers)
 
 
@@ -89,7 +89,7 @@ def _request(state: TableState, file: BaseFile | LogFile, time: str, pinned: dic
     try:
         owners = log_owners(state.storage, file)
     except StoredFileNotFoundError:
-        return None  # it had a marker only
+        return None  # it only had a marker
     if owners.only(time) and file.path not in pinned:
         return _deletion(state, file, file.base_instant)
     return _block(state, file) if time in owners.writers else None

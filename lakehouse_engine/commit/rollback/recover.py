@@ -1,8 +1,8 @@
-"""Bring a table to order before a write: whatever a dead writer left pending is taken back.
+"""Takes back pending instants of dead writers before a write.
 
-A writer with a heartbeat is not dead. Where the table says that Hudi's writers write it too (optimistic concurrency control), what they
-have pending stays. So does, while it is young, what has no heartbeat (any more): their rollbacks, and a write that was refused for a
-conflict, which Hudi takes back with its next clean, without the lock and without looking whether somebody else is at it.
+A writer with a heartbeat is alive. If Hudi writes the table too (optimistic concurrency control), its pending instants stay. So do, while
+they are young, those without a heartbeat: rollbacks, and a write refused for a conflict, which Hudi takes back with its next clean, without
+the lock and without checking for others.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from lakehouse_engine.commit.ruling_out import may_come, rule_out
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CommitConflictError, FileNameError, MetadataError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRollbackPlan
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.timeline.heartbeats import find_heartbeat
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.restores import came_late
 from lakehouse_engine.view.plans import is_plan
-from lakehouse_engine.view.restores import came_late
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
 
 def roll_back_dead_writes(state: TableState, lost: Collection[Instant] = ()) -> TableState:
-    """Finish pending rollbacks, then roll every pending write back whose writer is dead, newest first; the state after that.
+    """Finish pending rollbacks, then roll back every pending write of a dead writer, newest first; returns the state after that.
 
-    `lost`: completed writes whose completed file is gone. They are no dead writes, and stay as they are.
+    `lost`: completed writes without their completed file. They are not dead writes, and stay.
 
-    Raises `CommitConflictError` when a pending write has a live heartbeat, unless the table is under optimistic concurrency control: then
-    it is left to its (Hudi) writer. The table lock is held.
+    Raises `CommitConflictError` if a pending write has a live heartbeat, unless the table is under optimistic concurrency control, which
+    leaves it to its (Hudi) writer. The table lock is held.
     """
     changed, options = False, lock_options(state.config)
     being_taken_back: set[str] = set()
@@ -87,10 +87,10 @@ def _is_ours(state: TableState, instant: Instant, options: LockOptions) -> bool:
 
 
 def _of_another(state: TableState, rollback: Instant, options: LockOptions) -> str | None:
-    """What a pending rollback takes back that a writer of Hudi may be at work on; None where it is to be finished here.
+    """Target of a pending rollback that a Hudi writer may be working on; None if it is to be finished here.
 
-    Ours have a heartbeat, and under the lock those that are pending are of dead processes. Hudi's mostly have none: they are left alone
-    while they have a live one, or for as long as one would count. A write that is published still is taken back at once, or its files
+    This engine's have a heartbeat, and under the lock pending ones belong to dead processes. Hudi's mostly have none: they are left alone
+    while they have a live one, or for as long as one would count. A rollback of a published write is finished at once, because its files
     would be missed.
     """
     heartbeat = find_heartbeat(state.storage, rollback.requested_time, options)
@@ -116,14 +116,14 @@ def _roll_back(state: TableState, instant: Instant) -> None:
     clock = table_clock(state)
     requested = claim(state, clock, Instant(clock.next(state.timeline), Action.ROLLBACK, State.REQUESTED), encode_plan(plan))
     if timeline.load().completed().writes().contains(instant.requested_time):
-        # A writer that does not know the lock committed while this was planned: its files are part of the table.
+        # A writer without the lock committed during planning: its files are part of the table.
         timeline.delete_pending(requested)
         return
     execute_rollback(state, timeline.to_inflight(requested), plan)
 
 
 def _check_names(plan: HoodieRollbackPlan) -> None:
-    """Raise `FileNameError` where base files to delete are not of the instant to take back: one of the two is not as it was planned."""
+    """Raise `FileNameError` if base files to delete do not belong to the instant: one of the two is not as planned."""
     target = plan.instant_to_rollback
     for path in files_to_delete(plan):
         partition, _, name = path.rpartition("/")
@@ -132,11 +132,11 @@ def _check_names(plan: HoodieRollbackPlan) -> None:
 
 
 def _resume(state: TableState, rollback: Instant) -> None:
-    """A rollback whose own process died goes on from its plan. What it takes back may still be published (a rollback asked for by
-    name): that ends first, or readers would look for files that are being deleted.
+    """Resume the plan of an interrupted rollback. If its target is still published (a rollback by name), that is undone first, or readers
+    would look for files that are being deleted.
 
-    A rollback without a whole plan (Hudi does not write it in one step) has not begun, and is forgotten: a target that is pending is
-    planned again. So is the plan of one asked for by name that came to an object store after later changes.
+    A rollback without a whole plan (Hudi does not write it in one step) has not begun, and is dropped: a pending target is planned again.
+    So is the plan of a rollback by name that reached an object store after later changes.
     """
     timeline = state.active
     try:

@@ -32,21 +32,25 @@ _LOGICAL: dict[tuple[str, str], pa.DataType] = {
 _REFUSED_LOGICAL = frozenset({"time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos", "duration"})
 
 
-def avro_to_arrow(text: str, *, drop_meta: bool = False) -> pa.Schema:
+def avro_to_arrow(text: str, *, drop_meta: bool = False, branches: bool = False) -> pa.Schema:
     """Every field nullable; unions of null and one type in either order; millisecond timestamps as the engine's microseconds.
 
-    `drop_meta` leaves meta columns out. Raises `MetadataError` where the text is no Avro record, `UnsupportedTypeError` (with the
-    column's full path) for unions of several types, time of day, durations, `fixed` other than decimals, and recursive records.
+    `drop_meta` leaves meta columns out. With `branches`, for records of Hudi's own, a union of several records is a struct with a member
+    for each, of which a row has one or none, and times of day are read.
+
+    Raises `MetadataError` where the text is no Avro record, `UnsupportedTypeError` (with the column's full path) for unions of several
+    types, time of day, durations, `fixed` other than decimals, and recursive records.
     """
-    fields = _Reader().fields(load_record(text), "", "")
+    fields = _Reader(branches).fields(load_record(text), "", "")
     return pa.schema([field for field in fields if not (drop_meta and is_meta_column(field.name))])
 
 
 class _Reader:
     """Remembers named types, which a schema spells out once and refers to by name afterwards."""
 
-    def __init__(self) -> None:
+    def __init__(self, branches: bool) -> None:
         self._named: dict[str, pa.DataType | None] = {}
+        self._branches = branches
 
     def fields(self, record: dict[str, Any], namespace: str, path: str) -> list[pa.Field]:
         full_name, inner = _full_name(record, namespace)
@@ -72,6 +76,8 @@ class _Reader:
 
     def _union(self, branches: list[Any], namespace: str, column: str) -> pa.DataType:
         others = [branch for branch in branches if branch != "null"]
+        if self._branches and len(others) > 1:
+            return pa.struct([pa.field(branch_name(one), self._type(one, namespace, column)) for one in others])
         if len(others) != 1:
             raise _unsupported(column, branches, "a column is null or of one type")
         return self._type(others[0], namespace, column)
@@ -88,6 +94,8 @@ class _Reader:
 
     def _complex(self, avro: dict[str, Any], namespace: str, column: str) -> pa.DataType:
         kind, logical = avro["type"], str(avro.get("logicalType"))
+        if self._branches and (kind, logical) == ("long", "time-micros"):
+            return pa.time64("us")
         if logical in _REFUSED_LOGICAL:
             raise _unsupported(column, avro, "Spark has no such column type")
         if logical == "decimal" and kind in ("bytes", "fixed"):
@@ -110,6 +118,12 @@ class _Reader:
         if "name" in avro:
             self._named[_full_name(avro, namespace)[0]] = found
         return found
+
+
+def branch_name(branch: Any) -> str:
+    """What the member for a branch of a union is called: the record's name without its namespace."""
+    name = branch.get("name") if isinstance(branch, dict) else branch
+    return str(name).rpartition(".")[2]
 
 
 def _full_name(avro: dict[str, Any], namespace: str) -> tuple[str, str]:

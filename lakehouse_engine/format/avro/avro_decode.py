@@ -157,6 +157,32 @@ class _Optional:
 
 
 @dataclass(frozen=True, slots=True)
+class _Branches:
+    """A union of several records; `members` read those of `numbers`, the members of the struct `kind` in order."""
+
+    kind: pa.DataType
+    members: tuple[Node, ...]
+    numbers: tuple[int, ...]
+    null: int
+
+    def read(self, source: AvroSource, at: Positions) -> Read:
+        branch, at = source.longs(at)
+        if not bool(np.isin(branch, (*self.numbers, *([self.null] if self.null >= 0 else []))).all()):
+            raise FormatError("an Avro union has a branch that it does not have")
+        children = []
+        for number, member, field in zip(self.numbers, self.members, self.kind, strict=True):
+            rows = np.flatnonzero(branch == number)
+            if not len(rows):
+                children.append(pa.nulls(len(at), field.type))
+                continue
+            values, at[rows] = member.read(source, at[rows])
+            places = np.zeros(len(at), np.int64)
+            places[rows] = np.arange(len(rows))
+            children.append(values.take(pa.array(places, mask=branch != number)))
+        return pa.StructArray.from_arrays(children, fields=list(self.kind), mask=pa.array(branch == self.null)), at
+
+
+@dataclass(frozen=True, slots=True)
 class _Record:
     kind: pa.DataType
     members: tuple[Node, ...]
@@ -269,6 +295,9 @@ class _Compiler:
         if not values:
             return _Optional(_Null(kind), kind, members.index("null"), -1)
         null = members.index("null") if "null" in members else -1
+        if len(values) > 1 and pat.is_struct(kind):
+            nodes = (self.node(members[number], namespace, field.type) for number, field in zip(values, kind, strict=True))
+            return _Branches(kind, tuple(nodes), tuple(values), null)
         return _Optional(self.node(members[values[0]], namespace, kind), kind, values[0], null)
 
     def _named(self, name: str, namespace: str, kind: pa.DataType) -> Node:

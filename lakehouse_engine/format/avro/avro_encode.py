@@ -15,7 +15,7 @@ import pyarrow.types as pat
 
 from lakehouse_engine.errors import UnsupportedTypeError
 from lakehouse_engine.format.avro.avro_arrow import avro_to_arrow
-from lakehouse_engine.format.avro.avro_schema import load_record
+from lakehouse_engine.format.avro.avro_schema import inlined, load_record
 
 
 def encode_longs(values: npt.NDArray[np.int64]) -> pa.Array:
@@ -65,12 +65,23 @@ def decimal_bytes(values: pa.Array, size: int) -> npt.NDArray[np.uint8]:
     return np.concatenate([sign, raw[:, ::-1]], axis=1)
 
 
-def encode_records(schema_text: str, table: pa.Table) -> pa.Array:
-    """One byte string a row, for a table in the columns of `avro_to_arrow(schema_text)`.
+def decimal_texts(values: pa.Array) -> pa.Array:
+    """Decimals as big-endian numbers of as few bytes as Java's `BigInteger.toByteArray` takes, as binary. No nulls."""
+    octets = decimal_bytes(values, 16)
+    lead = np.where(octets[:, :1] >= 0x80, 0xFF, 0)
+    # Leading bytes go that only repeat the sign of the byte behind them.
+    spare = (octets[:, :-1] == lead) & ((octets[:, 1:] >= 0x80) == (lead == 0xFF))
+    dropped = np.where(spare.all(axis=1), 15, np.argmin(spare, axis=1))
+    return _binary(octets[np.arange(16) >= dropped[:, None]], 16 - dropped)
+
+
+def encode_records(schema_text: str, table: pa.Table, *, branches: bool = False) -> pa.Array:
+    """One byte string a row, for a table in the columns of `avro_to_arrow(schema_text)`; `branches` as that function takes it.
 
     Raises `UnsupportedTypeError` for what that schema has beyond the types that the engine writes.
     """
-    record, schema = load_record(schema_text), avro_to_arrow(schema_text)
+    record, schema = load_record(schema_text), avro_to_arrow(schema_text, branches=branches)
+    record = inlined(record) if branches else record
     columns = [table.column(name).combine_chunks().cast(schema.field(name).type) for name in schema.names]
     flat = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
     return join([_encode(column, member["type"]) for column, member in zip(flat, record["fields"], strict=True)])
@@ -95,6 +106,8 @@ def _encode(values: pa.Array, avro: object) -> pa.Array:
 
 
 def _union(values: pa.Array, members: list[object]) -> pa.Array:
+    if len(members) - members.count("null") > 1:
+        return _branches(values, members)
     number = next(index for index, member in enumerate(members) if member != "null")
     if not values.null_count:
         return join([encode_longs(np.full(len(values), number, np.int64)), _encode(values, members[number])])
@@ -104,6 +117,27 @@ def _union(values: pa.Array, members: list[object]) -> pa.Array:
     null = encode_longs(np.array([members.index("null")], np.int64))
     places = np.where(valid, np.cumsum(valid) - 1, len(encoded))
     return pa.concat_arrays([encoded, null]).take(pa.array(places))
+
+
+def _branches(values: pa.Array, members: list[object]) -> pa.Array:
+    """A union of several records: each row has the one member of the struct `values` that is not null."""
+    there = np.asarray(values.is_valid())
+    places = np.full(len(values), -1, np.int64)
+    parts, count = [], 0
+    numbers = [number for number, member in enumerate(members) if member != "null"]
+    for place, number in enumerate(numbers):
+        child = values.field(place)
+        rows = np.flatnonzero(np.asarray(child.is_valid()) & there)
+        if not len(rows):
+            continue
+        if bool((places[rows] >= 0).any()):
+            raise UnsupportedTypeError("a value of an Avro union has two branches")
+        places[rows] = count + np.arange(len(rows))
+        branch = encode_longs(np.full(len(rows), number, np.int64))
+        parts.append(join([branch, _encode(child.take(pa.array(rows)), members[number])]))
+        count += len(rows)
+    null = encode_longs(np.array([members.index("null")], np.int64))
+    return pa.concat_arrays([*parts, null]).take(pa.array(np.where(places >= 0, places, count)))
 
 
 def _primitive(values: pa.Array, kind: str, avro: object) -> pa.Array:
@@ -116,6 +150,8 @@ def _primitive(values: pa.Array, kind: str, avro: object) -> pa.Array:
         return encode_fixed(numbers.view(np.uint8).reshape(len(values), values.type.bit_width // 8))
     if kind == "boolean":
         return encode_fixed(np.asarray(values.cast(pa.uint8())).reshape(-1, 1))
+    if kind == "bytes" and pat.is_decimal(values.type):
+        return encode_texts(decimal_texts(values))
     if kind in ("string", "bytes") and not pat.is_decimal(values.type):
         return encode_texts(values)
     raise UnsupportedTypeError(f"values of type {values.type} cannot be written as the Avro type {str(avro)[:80]}")

@@ -37,6 +37,31 @@ def record_fields(record: dict[str, Any]) -> list[dict[str, Any]]:
     return fields
 
 
+_REFERRING = ("type", "items", "values")
+
+
+def inlined(record: dict[str, Any]) -> dict[str, Any]:
+    """The same record with every named type spelled out where it is used; none may be recursive."""
+    named: dict[str, Any] = {}
+
+    def spelled(avro: Any, namespace: str) -> Any:
+        if isinstance(avro, list):
+            return [spelled(member, namespace) for member in avro]
+        if isinstance(avro, str):
+            return named.get(avro if "." in avro or not namespace else f"{namespace}.{avro}", avro)
+        inner = str(avro.get("namespace", namespace) or "")
+        found = {**avro, **{key: spelled(avro[key], inner) for key in _REFERRING if key in avro}}
+        if isinstance(avro.get("fields"), list):
+            found["fields"] = [{**member, "type": spelled(member["type"], inner)} for member in avro["fields"]]
+        if isinstance(avro.get("name"), str):
+            name = avro["name"]
+            named[name if "." in name or not inner else f"{inner}.{name}"] = found
+        return found
+
+    whole: dict[str, Any] = spelled(record, "")
+    return whole
+
+
 def dump_schema(value: Any) -> str:
     """Schema text on one line, as Java's `Schema.toString`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -23,6 +23,8 @@ from lakehouse_engine.errors import FormatError
 Positions = npt.NDArray[np.int32]
 
 KEY = "lakehouse.base.positions"
+RULE_KEY = "lakehouse.base.rule"
+"""Where positions are in the block's header (table versions 8 and 9): the rule alone."""
 NOT_IN_BASE = -1
 MOST_ROWS = 1_000_000
 """Of a block that has more rows none are written: readers hold a footer in memory, and some do not take one of any size."""
@@ -46,6 +48,17 @@ def render_positions(base: BaseRows, positions: Positions) -> dict[str, str]:
     packed = base64.b64encode(pa.compress(planes.tobytes(), codec="zstd", asbytes=True)).decode()
     body = {"version": _VERSION, "size": base.size, "name": base.name, "rule": base.rule, "rows": len(positions), "positions": packed}
     return {KEY: json.dumps({**body, "checksum": _checksum(body)})}
+
+
+def render_rule(rule: str) -> dict[str, str]:
+    """What goes into the footer of a block whose header says positions: by what rule its rows take the place of base rows."""
+    return {RULE_KEY: rule}
+
+
+def parse_rule(footer: Mapping[bytes, bytes] | None) -> str | None:
+    """What `render_rule` said, if anything."""
+    text = (footer or {}).get(RULE_KEY.encode())
+    return None if text is None else text.decode("utf-8", "replace")
 
 
 def parse_positions(footer: Mapping[bytes, bytes] | None, rows: int) -> tuple[BaseRows, Positions] | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from lakehouse_engine.format.timeline.metadata_avro import decode_record, encode_record, record_name
-from lakehouse_engine.format.timeline.metadata_json import operation_of
-from lakehouse_engine.format.timeline.plans_codec import avro_name
+from lakehouse_engine.format.v6.metadata_avro import decode_record, encode_record, record_name
+from lakehouse_engine.format.v6.metadata_json import operation_of
+from lakehouse_engine.format.v6.plans_codec import avro_name
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import FileNameError
+from lakehouse_engine.format.v6.metadata_avro import is_sealed
 from lakehouse_engine.format.v8.commits import decode_commit_metadata, encode_commit_metadata
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -32,6 +33,7 @@ class LayoutV2:
 
     timeline_folder: str = ".hoodie/timeline"
     orders_by_completion: bool = True
+    clustering_action: Action = Action.CLUSTERING
 
     def file_name(self, instant: Instant) -> str:
         """As `Layout.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
@@ -68,3 +70,6 @@ class LayoutV2:
 
     def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes:
         return encode_commit_metadata(metadata)
+
+    def is_sealed_commit(self, data: bytes) -> bool:
+        return is_sealed(data)

@@ -64,8 +64,8 @@ def new_table_properties(version: TableVersion, table: NewTable) -> dict[str, st
         "hoodie.datasource.write.hive_style_partitioning": str(table.hive_style).lower(),
         "hoodie.datasource.write.partitionpath.urlencode": str(table.url_encode).lower(),
         "hoodie.datasource.write.drop.partition.columns": "false",
-        **merge_properties(version, mode, table.payload_class),
         **{key: ",".join(names) for key, names in _columns(table) if names},
+        **merge_properties(version, mode, table.payload_class),
         **table.also,
     }
     return {**properties, CHECKSUM_KEY: table_checksum(properties)}

@@ -1,1 +1,1 @@
-"""Keys and partition paths: how they are made of rows, and what they tell of them."""
+"""Record keys and partition paths: made from rows, and parsed back."""

@@ -1,6 +1,6 @@
-"""Date patterns of Joda-Time (`DateTimeFormat`), as the timestamp key generator's properties have them.
+"""Joda-Time date patterns (`DateTimeFormat`) in properties of the timestamp key generator.
 
-Only letters whose text does not depend on a locale are known; others are refused by name, not guessed.
+Only letters whose text is the same in every locale are supported; others are refused by name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DatePattern:
 
     @classmethod
     def of(cls, text: str) -> DatePattern:
-        """Raises `OptionError` for letters that are not known."""
+        """Raises `OptionError` for unsupported letters."""
         tokens: list[tuple[str, int, str]] = []
         position = 0
         while position < len(text):
@@ -64,11 +64,11 @@ class DatePattern:
         return any(letter == "S" for letter, _, _ in self.tokens)
 
     def format(self, moment: datetime) -> str:
-        """The text of a moment that has a zone."""
+        """Text of a moment that has a zone."""
         return "".join(_formatted(letter, count, literal, moment) for letter, count, literal in self.tokens)
 
     def parse(self, text: str, zone: tzinfo) -> datetime | None:
-        """The moment that `text` says, in `zone` unless it names an offset; None where it does not have this form."""
+        """Moment that `text` means, in `zone` unless it names an offset; None if it does not match."""
         found = re.fullmatch(self._expression(), text, re.ASCII)
         if found is None:
             return None
@@ -90,7 +90,7 @@ class DatePattern:
                 continue
             name = _PARSED.get(letter)
             if name is None or name in named or (name == "year" and count == 2):
-                # Joda places two-digit years relative to today, so the same text would change its partition.
+                # Joda reads two-digit years relative to today, so the same text would change its partition.
                 raise OptionError(f"the date pattern {self.text!r} cannot be read from text: {letter * count!r} is not known there")
             named.add(name)
             following = self.tokens[index + 1][0] if index + 1 < len(self.tokens) else ""
@@ -101,9 +101,9 @@ class DatePattern:
 
 
 def java_zone(name: str) -> tzinfo:
-    """The zone that `java.util.TimeZone.getTimeZone` gives a name (`GMT+8:00`, `UTC`, `Asia/Tokyo`).
+    """Zone of a name (`GMT+8:00`, `UTC`, `Asia/Tokyo`), like `java.util.TimeZone.getTimeZone`.
 
-    Raises `OptionError` for a name that is not known (Java would silently take GMT).
+    Raises `OptionError` for an unknown name, for which Java silently takes GMT.
     """
     if name.upper() in ("GMT", "UTC", "Z"):
         return UTC

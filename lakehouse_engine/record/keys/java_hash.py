@@ -1,4 +1,4 @@
-"""Java's `String.hashCode` for a column of texts at once."""
+"""Java's `String.hashCode` for a whole column of texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Hashes = npt.NDArray[np.uint32]
 Numbers = npt.NDArray[np.int64]
 
 _CHUNK = 65_536
-"""Texts hashed at once: what they need then stays in the processor's cache."""
+"""Texts hashed at once, so that the working set fits the processor's cache."""
 _CHUNK_BYTES = 1 << 22
 
 
@@ -30,7 +30,7 @@ def java_string_hash(texts: pa.Array) -> Hashes:
 
 
 def _chunks(offsets: Numbers) -> Iterator[tuple[int, int]]:
-    """Bounds of runs of texts that are neither many nor, unless a single one is, long."""
+    """Bounds of runs of texts that are limited in number and, except for a single text, in length."""
     low, count = 0, len(offsets) - 1
     while low < count:
         high = int(np.searchsorted(offsets, offsets[low] + _CHUNK_BYTES, side="right")) - 1
@@ -45,7 +45,7 @@ def _hash(content: npt.NDArray[np.uint8], offsets: Numbers) -> Hashes:
     else:
         units = content.astype(np.uint32)
     lengths = np.diff(offsets)
-    # The power of each code unit, from its distance to the end of its text.
+    # Power of each code unit, from its distance to the end of its text.
     powers = np.cumprod(np.full(max(1, int(lengths.max())), 31, np.uint32), dtype=np.uint32)
     powers = np.concatenate([np.ones(1, np.uint32), powers])
     distance = np.repeat(offsets[1:], lengths) - np.arange(len(units)) - 1
@@ -58,7 +58,7 @@ def _hash(content: npt.NDArray[np.uint8], offsets: Numbers) -> Hashes:
 
 
 def _utf16(content: npt.NDArray[np.uint8], offsets: Numbers) -> tuple[Hashes, Numbers]:
-    """Code units, and where each text begins among them: a character has one, or two where UTF-8 has four bytes."""
+    """Code units, and each text's start among them. A character has one unit, or two if UTF-8 needs four bytes."""
     units = np.frombuffer(content.tobytes().decode("utf-8").encode("utf-16-le"), np.uint16).astype(np.uint32)
     begun = np.concatenate([np.zeros(1, np.int64), np.cumsum(((content & 0xC0) != 0x80).astype(np.int64) + (content >= 0xF0))])
     return units, begun[offsets]

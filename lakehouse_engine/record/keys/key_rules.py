@@ -1,7 +1,6 @@
-"""What a table's properties say of keys and partitions, held against each other.
+"""Consistency of a table's properties about keys and partitions.
 
-A write to a table whose properties contradict each other would put known keys where no reader looks for them. Reads take rows from where
-the timeline says they are, and go on.
+A write under contradictory properties would put known keys where no reader looks. Reads follow the timeline and are not affected.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ _ANY_CLASS = "USER_PROVIDED"
 
 
 def check_key_rules(config: TableConfig, columns: Sequence[str]) -> None:
-    """`columns` are the table's user columns; none where it has no schema yet.
+    """`columns` are the table's user columns; None if it has no schema yet.
 
-    Raises `ContradictoryPropertiesError` naming the properties, what they say, and which to correct.
+    Raises `ContradictoryPropertiesError` with the properties, what they say, and which to correct.
     """
     _check_generator(config)
     _check_columns(config, columns)
 
 
 def family_of(text: str | None) -> str | None:
-    """The class whose rules a key generator's class or type has; None for one that is not known."""
+    """Class whose rules a key generator's class or type follows; None for an unknown one."""
     return KEY_GENERATORS.get(text.rsplit(".", 1)[-1]) if text else None
 
 
@@ -48,7 +47,7 @@ def _check_generator(config: TableConfig) -> None:
     if family in _ONE_OF_EACH and len(partitions) > 1:
         what = f"{stated} makes partitions of one column, and {_PARTITIONS} has {len(partitions)}: {','.join(partitions)}"
         raise contradiction(config, what, f"{_CLASS} or {_PARTITIONS}")
-    # A column may be twice in a key: it is then in each stored key twice, which the stored rows tell.
+    # A column may be in a key twice; the stored keys show it.
     if len(set(partitions)) < len(partitions):
         raise contradiction(config, f"{_PARTITIONS}={','.join(partitions)} names a column twice", _PARTITIONS)
 
@@ -62,13 +61,13 @@ def _check_columns(config: TableConfig, columns: Sequence[str]) -> None:
 
 
 def contradiction(config: TableConfig, what: str, correct: str) -> ContradictoryPropertiesError:
-    """The refusal of a write to a table whose properties cannot all be true; `correct` are those to look at."""
+    """Error for a write to a table whose properties contradict each other; `correct` names those to check."""
     remedy = f"correct {correct} in .hoodie/hoodie.properties (a line #lakehouse.seal=... has to go) to what the table was written with"
     return ContradictoryPropertiesError(_refusal(what, remedy), table=config.name)
 
 
 def refused_write(config: TableConfig, what: str, remedy: str) -> UnsupportedTableError:
-    """The refusal of a write whose keys would not be found again."""
+    """Error for a write whose keys would not be found again."""
     return UnsupportedTableError(_refusal(what, remedy), table=config.name)
 
 

@@ -1,7 +1,7 @@
-"""Record keys and partition paths of a batch, as Hudi's key generator classes make them (table format, "Record key encoding").
+"""Makes record keys and partition paths of a batch like Hudi's key generators (table format, "Record key encoding").
 
-The classes differ in two independent things: how the key fields become one text, and how each partition field becomes its part of
-the path. `key_generator_of` reads both from the table's properties.
+The classes differ in two independent things: how key fields become one text, and how each partition field becomes its part of the path.
+`key_generator_of` reads both from the table's properties.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class KeyGenerator(Protocol):
 
     @property
     def record_key_fields(self) -> tuple[str, ...]:
-        """Columns of the record key; empty where keys are generated (`generated_keys`)."""
+        """Columns of the record key; empty if keys are generated (`generated_keys`)."""
 
     @property
     def partition_fields(self) -> tuple[str, ...]:
         """Columns of the partition path; empty for a table without partitions."""
 
     def record_keys(self, table: pa.Table) -> pa.Array:
-        """One string a row, never null. Raises `RecordKeyError`."""
+        """One text per row, never null. Raises `RecordKeyError`."""
 
     def partition_paths(self, table: pa.Table) -> pa.Array:
-        """One string a row, relative to the table, "" where it has no partitions. Raises `PartitionValueError`."""
+        """One text per row, relative to the table, "" without partitions. Raises `PartitionValueError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """One column of the partition path; with `moments`, its values are formatted dates (the TIMESTAMP kind)."""
+    """One column of the partition path; with `moments` its values are formatted dates (the TIMESTAMP kind)."""
 
     name: str
     moments: TimestampFormat | None = None
@@ -62,10 +62,10 @@ class PartitionField:
 class FieldKeyGenerator:
     """Keys and paths from columns.
 
-    `prefix_single` makes the key of a single field `field:value` (Hudi's `ComplexKeyGenerator` up to 0.14.0, and from 1.1 on); by
-    default it is the bare value. `timestamps_as_text` makes timestamps in keys text and not numbers
-    (`hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled`, and every bulk insert of Hudi's row writer). Which form a
-    foreign table has shows in `_hoodie_record_key` of any of its rows.
+    `prefix_single` writes the key of a single field as `field:value` (Hudi's `ComplexKeyGenerator` up to 0.14.0 and from 1.1 on); the
+    default is the bare value. `timestamps_as_text` writes timestamps in keys as text, not numbers
+    (`hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled`, and every bulk insert of Hudi's row writer).
+    `_hoodie_record_key` of any row shows which form a foreign table has.
     """
 
     record_key_fields: tuple[str, ...]
@@ -100,11 +100,11 @@ class FieldKeyGenerator:
 
 
 def key_generator_of(config: TableConfig, options: Mapping[str, str] | None = None, *, prefix_single: bool = False) -> FieldKeyGenerator:
-    """The key generator that the table's properties name.
+    """Key generator that the table's properties name.
 
-    `options` are write options; of those, `hoodie.keygen.timebased.*` and the partition field option (`region:SIMPLE,at:TIMESTAMP`)
-    count over the properties, for what Hudi 0.15 does not store. `prefix_single` only matters for `ComplexKeyGenerator`.
-    Raises `UnsupportedTableError` for a class that is not known, or a custom one whose field kinds cannot be known.
+    Write options `hoodie.keygen.timebased.*` and the partition field option (`region:SIMPLE,at:TIMESTAMP`) override the properties, because
+    Hudi 0.15 does not store them. `prefix_single` matters for `ComplexKeyGenerator` only. Raises `UnsupportedTableError` for an unknown
+    class, or a custom one whose field kinds are unknown.
     """
     given = dict(options or {})
     keys, names = config.record_key_fields, config.partition_fields
@@ -149,7 +149,7 @@ KEY_GENERATORS: dict[str, str] = {
     "CUSTOM": "CustomKeyGenerator",
     "CUSTOM_AVRO": "CustomKeyGenerator",
 }
-"""Class names (0.x) and type words (1.x) as properties have them, to the class whose rules apply."""
+"""Class names (0.x) and type words (1.x) in properties, and the class whose rules apply."""
 
 _PARTITION_KINDS = {
     "SimpleKeyGenerator": "SIMPLE",
@@ -159,7 +159,7 @@ _PARTITION_KINDS = {
 
 
 def choose_key_generator(record_key: Sequence[str], partition_by: Sequence[str]) -> str:
-    """The class (last name) for a new table, as Hudi infers it (`KeyGenUtils.inferKeyGeneratorType`)."""
+    """Class (last name) for a new table, like `KeyGenUtils.inferKeyGeneratorType`."""
     if not partition_by:
         return "NonpartitionedKeyGenerator"
     if len(record_key) <= 1 and len(partition_by) == 1:
@@ -168,16 +168,16 @@ def choose_key_generator(record_key: Sequence[str], partition_by: Sequence[str])
 
 
 def generated_keys(instant: str, task: int, count: int, first_row: int = 0) -> pa.Array:
-    """Keys `<instant>_<task>_<row>` for `count` rows of one task of a write to a table without record key fields.
+    """Keys `<instant>_<task>_<row>` for `count` rows of one task, in tables without record key fields.
 
-    `first_row` numbers the first of them, for a task that makes keys batch by batch.
+    `first_row` is the number of the first, for a task that makes keys batch by batch.
     """
     rows = pa.array(np.arange(first_row, first_row + count, dtype=np.int64)).cast(pa.string())
     return pc.binary_join_element_wise(f"{instant}_{task}_", rows, "")
 
 
 def column_of(table: pa.Table, name: str, error: type[RecordKeyError] | type[PartitionValueError]) -> pa.ChunkedArray:
-    """A column by name (case does not count), or a field inside struct columns by a dotted name. Raises `error` where there is none."""
+    """A column by name (ignoring case), or a struct field by dotted name. Raises `error` if there is none."""
     positions = {column.lower(): index for index, column in enumerate(table.column_names)}
     if name.lower() in positions:
         return table.column(positions[name.lower()])
@@ -192,14 +192,14 @@ def column_of(table: pa.Table, name: str, error: type[RecordKeyError] | type[Par
 
 
 def root_columns(fields: Iterable[str], columns: Sequence[str]) -> list[str]:
-    """The columns, each once and spelled as in `columns`, that hold the fields; a nested field (`who.id`) is inside its struct."""
+    """Columns that hold the fields, each once, spelled as in `columns`; a nested field (`who.id`) is in its struct."""
     spelled = {column.lower(): column for column in columns}
     roots = (field if field.lower() in spelled else field.split(".")[0] for field in fields)
     return list(dict.fromkeys(spelled.get(root.lower(), root) for root in roots))
 
 
 def type_of(schema: pa.Schema, field: str) -> pa.DataType | None:
-    """The type of a column or nested field, as `column_of` finds it; None where there is none."""
+    """Type of a column or nested field, found like `column_of`; None if there is none."""
     try:
         return column_of(schema.empty_table(), field, RecordKeyError).type
     except RecordKeyError:
@@ -215,7 +215,7 @@ def _partitioning(kinds: Sequence[tuple[str, str]], config: TableConfig, given: 
 
 
 def _custom_kinds(config: TableConfig, given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """(field, SIMPLE | TIMESTAMP) pairs. Table version 6 stores the fields without their kinds, and 0.15 no date format either."""
+    """(field, SIMPLE | TIMESTAMP) pairs. Version 6 stores the fields without kinds, and 0.15 stores no date format."""
     stored = config.properties.get("hoodie.table.partition.fields", "")
     text = given.get(PARTITION_FIELD_OPTION, stored).replace("\\", "")
     pairs = [part.strip().partition(":") for part in text.split(",") if part.strip()]

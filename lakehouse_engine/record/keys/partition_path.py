@@ -1,7 +1,7 @@
 """Partition values to directory names and back (table format, "Partition path encoding"; Hudi `PartitionPathEncodeUtils`).
 
-A path is checked after it is encoded, segment by segment, since that is what the storage will see: a value can only become
-directories below the table, and never the table's own `.hoodie`.
+A path is checked after encoding, segment by segment, as the storage will see it: a value can only become directories below the table, never
+the table's own `.hoodie`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakehouse_engine.errors import PartitionValueError
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """Stands for null and for the empty text."""
 MAX_SEGMENT_BYTES = 255
-"""Longest directory name that file systems take, in bytes."""
+"""Longest directory name that file systems accept, in bytes."""
 
 _ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
 _ESCAPE_SEQUENCE = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -26,19 +26,19 @@ _ENCODE_HINT = "or create the table with url-encoded partition paths"
 
 
 def escape_path_name(text: str) -> str:
-    """Percent-escape the characters that Hive does not let into a directory name."""
+    """Percent-escape characters that Hive does not allow in a directory name."""
     return _ESCAPED.sub(lambda found: f"%{ord(found.group()):02X}", text)
 
 
 def unescape_path_name(text: str) -> str:
-    """The inverse of `escape_path_name`; a `%` that two hex digits do not follow stands for itself."""
+    """Inverse of `escape_path_name`; a `%` without two hex digits stands for itself."""
     return _ESCAPE_SEQUENCE.sub(lambda found: chr(int(found.group(1), 16)), text)
 
 
 def encode_partition_paths(columns: Sequence[pa.Array], fields: Sequence[str], *, hive_style: bool, url_encode: bool) -> pa.Array:
-    """Partition paths (strings, relative to the table) of rows whose partition values have the texts `columns`, one array a field.
+    """Partition paths (relative to the table) of rows whose partition values have the texts `columns`, one array per field.
 
-    Raises `PartitionValueError` naming the column and the value for one that cannot be a directory below the table.
+    Raises `PartitionValueError` with column and value for one that cannot be a directory below the table.
     """
     pieces = [
         encode_partition_values(column, field, hive_style=hive_style, url_encode=url_encode, first=index == 0)
@@ -48,7 +48,7 @@ def encode_partition_paths(columns: Sequence[pa.Array], fields: Sequence[str], *
 
 
 def encode_partition_values(texts: pa.Array, field: str, *, hive_style: bool, url_encode: bool, first: bool) -> pa.Array:
-    """The part of the path that one field gives, for every row; `first` where it starts the path. Raises `PartitionValueError`."""
+    """One field's part of the path for every row; `first` if it starts the path. Raises `PartitionValueError`."""
     encoded = texts.dictionary_encode(null_encoding="encode")
     distinct = encoded.dictionary.to_pylist()
     pieces = [_encode(value, field, hive_style, url_encode) for value in distinct]
@@ -62,9 +62,9 @@ def join_pieces(pieces: Sequence[pa.Array]) -> pa.Array:
 
 
 def check_partition_paths(paths: Sequence[str], values: Sequence[str | None], field: str, *, first: bool = True) -> None:
-    """Refuse paths (encoded, each with the value it was made of) that are not plain directories below the table.
+    """Refuse paths (encoded, each with its value) that are not plain directories below the table.
 
-    Raises `PartitionValueError` naming the column, the value, and why.
+    Raises `PartitionValueError` with column, value and reason.
     """
     for path, value in zip(paths, values, strict=True):
         fault = _fault(path, first)
@@ -75,10 +75,10 @@ def check_partition_paths(paths: Sequence[str], values: Sequence[str | None], fi
 
 
 def decode_partition_path(path: str, fields: Sequence[str], hive_style: bool, url_encoded: bool) -> dict[str, str | None]:
-    """The partition values' texts by field; None for the default partition.
+    """Texts of the partition values by field; None for the default partition.
 
-    The path is split before anything is unescaped. Without url encoding the value of a single field may span several directories.
-    Raises `PartitionValueError` where the path does not have the fields.
+    The path is split before anything is unescaped. Without url encoding, the value of a single field may span several directories. Raises
+    `PartitionValueError` if the path does not have the fields.
     """
     pieces = _split(path, fields, hive_style)
     values: dict[str, str | None] = {}
@@ -126,7 +126,7 @@ def _encode(value: str | None, field: str, hive_style: bool, url_encode: bool) -
 
 
 def _fault(path: str, first: bool) -> str | None:
-    """Why a path cannot be directories below the table, or None."""
+    """Why a path cannot be directories below the table; None if it can."""
     if "%00" in path or _CONTROL.search(path):
         return f"it holds a control character; remove it, {_ENCODE_HINT} (which takes all but NUL)"
     if "\\" in path or ":" in path:

@@ -1,4 +1,4 @@
-"""What a partition path says of the values of the partition columns: the inverse of `keygen`, where there is one."""
+"""Values of partition columns from a partition path: the inverse of `keygen`, where one exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = ("SimpleKeyGenerator", "ComplexKeyGenerator")
 
 @dataclass(frozen=True, slots=True)
 class PathRules:
-    """How a table's paths are made of columns: `columns` are those of the path, in order, as the table spells and types them."""
+    """How a table makes paths from columns: `columns` are the path's, in order, with the table's spelling and types."""
 
     columns: tuple[pa.Field, ...]
     hive_style: bool
@@ -32,9 +32,9 @@ class PathRules:
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema) -> PathRules | None:
-        """None for a table without partitions, and where paths are not, or may not be, the values of columns of `schema` as text.
+        """None for a table without partitions, and if paths are not, or may not be, column values as text.
 
-        They are not where a key generator makes dates of them, or is one of the user's own, and may not be where the table names none.
+        They are not if a key generator formats dates, or is the user's own, and may not be if the table names none.
         """
         spelled = {field.name.lower(): field for field in schema}
         fields = config.partition_fields
@@ -44,26 +44,26 @@ class PathRules:
         return cls(columns, config.hive_style_partitioning, config.url_encode_partitioning, fields)
 
     def tell_all(self, columns: Iterable[str]) -> bool:
-        """Whether all of these columns (as the table spells them) are among those of the path."""
+        """True if all these columns (in the table's spelling) are in the path."""
         return set(columns) <= {column.name for column in self.columns}
 
     def values(self, path: str) -> list[pa.Scalar | None] | None:
-        """The value of each column in all rows of a partition, None where the path does not tell it.
+        """Value of each column in all rows of a partition; None if the path does not determine it.
 
-        It tells neither null from the empty text, nor numbers that are not whole or decimal, moments and bytes. None for a path that is
-        not made by these rules.
+        A path does not distinguish null from empty text, and does not determine floats, moments and bytes. None for a path not made by
+        these rules.
         """
         try:
             texts = decode_partition_path(path, self.fields, self.hive_style, self.url_encode)
         except PartitionValueError:
             return None
         if len(self.fields) > 1 and path.count("/") != len(self.fields) - 1:
-            return None  # which of the values has the '/' cannot be told: one may look like the next directory
+            return None  # The '/' may belong to any of the values: one may look like the next directory.
         return [_value(texts[name], column.type) for name, column in zip(self.fields, self.columns, strict=True)]
 
 
 def _value(text: str | None, kind: pa.DataType) -> pa.Scalar | None:
-    """The only value of the type that has the text; None where there may be others, or none."""
+    """The only value of the type with that text; None if there may be others, or none."""
     if text is None:
         return None if pat.is_string(kind) or pat.is_binary(kind) else pa.scalar(None, kind)
     try:

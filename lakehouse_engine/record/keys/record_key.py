@@ -1,4 +1,4 @@
-"""Key columns to record key texts, and the values that cannot be keys."""
+"""Makes record key texts from key columns, and refuses values that cannot be keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STABLE_BELOW = {pa.float64(): 2.0**54, pa.float32(): 2.0**25}
 
 
 def single_keys(column: pa.ChunkedArray, field: str, *, timestamps_as_text: bool = False) -> pa.Array:
-    """The bare values of one field; timestamps as numbers, or as text.
+    """Bare values of one field; timestamps as numbers or text.
 
     Raises `RecordKeyError` for null, empty, NaN, negative zero and huge floats.
     """
@@ -32,9 +32,9 @@ def single_keys(column: pa.ChunkedArray, field: str, *, timestamps_as_text: bool
 
 
 def composite_keys(columns: Sequence[pa.ChunkedArray], fields: Sequence[str], *, timestamps_as_text: bool = False) -> pa.Array:
-    """`field:value,field:value` in the order of the fields, `__null__` and `__empty__` standing for null and empty values.
+    """`field:value,field:value` in the order of the fields, with `__null__` and `__empty__` for null and empty values.
 
-    Hudi escapes nothing, so values that would give two different rows one key are refused, and only those. Raises `RecordKeyError`.
+    Hudi escapes nothing, so values that could give two different rows one key are refused, and only those. Raises `RecordKeyError`.
     """
     texts = [_key_texts(column, field, timestamps_as_text) for column, field in zip(columns, fields, strict=True)]
     _refuse_all_empty(texts, fields)
@@ -62,12 +62,12 @@ def _refuse_unstable(values: pa.Array, field: str) -> None:
     negative_zero = pc.and_(pc.equal(values, 0), pc.starts_with(values.cast(pa.string()), "-"))
     bad = pc.or_(pc.is_nan(values), negative_zero)
     if pc.any(bad).as_py():
-        # No two engines agree on whether these equal themselves, or zero.
+        # Engines disagree on whether these equal themselves, or zero.
         raise _refused(bad, f"NaN or -0.0 in the record key column {field!r}", "replace these values")
     limit = _STABLE_BELOW[values.type]
     bad = pc.greater_equal(pc.abs(values), limit)
     if pc.any(bad).as_py():
-        # Java before 19 prints more digits than needed here (JDK-4511638), so the key would depend on the JVM that made it.
+        # Java before 19 prints more digits than needed here (JDK-4511638), so the key would depend on the JVM.
         what = f"a number of {limit:.0f} or more in the {values.type} record key column {field!r}, whose text differs between Java versions"
         raise _refused(bad, what, "cast the column to long, decimal or string")
 
@@ -84,10 +84,10 @@ def _refuse_all_empty(texts: Sequence[pa.Array], fields: Sequence[str]) -> None:
 
 
 def _refuse_ambiguous(text: pa.Array, index: int, textual: Sequence[int], fields: Sequence[str]) -> None:
-    """Refuse values that hold a placeholder, or the mark between two fields on either side of which text may stand.
+    """Refuse values that hold a placeholder, or a separator of two fields next to which text may stand.
 
-    A key can be taken apart in two ways only if some value holds the mark before or after its own field; fields of other types never
-    do, so those outside the first and last text columns are always told apart.
+    A key is ambiguous only if a value holds the separator before or after its own field. Fields of other types never do, so fields outside
+    the first and last text column are always unambiguous.
     """
     field = fields[index]
     placeholders = pc.is_in(text, value_set=pa.array([NULL_PART, EMPTY_PART]))

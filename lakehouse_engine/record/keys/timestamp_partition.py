@@ -31,14 +31,14 @@ _NANOSECONDS = {
 }
 _MILLISECOND = 10**6
 _WHOLE_MINUTE_OFFSETS_SINCE = 94_694_400_000
-"""Milliseconds since the epoch (1973) from which every zone's offset from UTC is a whole number of minutes."""
+"""Milliseconds since the epoch (1973) from which every zone's UTC offset is a whole number of minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampFormat:
-    """What `hoodie.keygen.timebased.*` asks for. `unit` is a Java `TimeUnit` for number columns; text columns have `input_patterns`.
+    """Settings from `hoodie.keygen.timebased.*`. `unit` is a Java `TimeUnit` for number columns; text columns have `input_patterns`.
 
-    Where no zone is configured GMT stands in for Hudi's zone of the JVM.
+    Without a configured zone, GMT is used where Hudi uses the JVM's zone.
     """
 
     output: DatePattern
@@ -49,10 +49,10 @@ class TimestampFormat:
 
     @classmethod
     def read(cls, properties: Mapping[str, str]) -> TimestampFormat:
-        """From properties keyed by what follows `hoodie.keygen.timebased.`.
+        """From properties, keyed by the part after `hoodie.keygen.timebased.`.
 
-        Hudi 0.15 does not store the type: it is taken to be text or a scalar where an input pattern or a unit is stored. Raises
-        `OptionError` naming the property where it is needed.
+        Hudi 0.15 does not store the type: it is text if an input pattern is stored, scalar if a unit is. Raises `OptionError` with the
+        property if it is needed.
         """
         output = properties.get("output.dateformat")
         if not output:
@@ -71,7 +71,7 @@ class TimestampFormat:
         return cls(DatePattern.of(output), unit, patterns, *(java_zone(zone.strip()) if zone and zone.strip() else None for zone in zones))
 
     def texts(self, values: pa.Array | pa.ChunkedArray, column: str) -> pa.Array:
-        """The formatted dates, never null: a null is 1 unit (or 1 ms) after the epoch, as Hudi has it. Raises `PartitionValueError`."""
+        """Formatted dates, never null: a null is 1 unit (or 1 ms) after the epoch, as in Hudi. Raises `PartitionValueError`."""
         array = canonical_array(values)
         return self._of_text(array, column) if self.unit is None else self._of_numbers(array, column)
 
@@ -83,7 +83,7 @@ class TimestampFormat:
         return pa.array(texts, pa.string()).take(pa.array(inverse))
 
     def _floored(self, milliseconds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Drop what the output does not show, so that few distinct moments are left to format."""
+        """Drop precision that the output does not show, so that few distinct moments remain to format."""
         if self.output.finer_than_seconds or not len(milliseconds):
             return milliseconds
         coarse = not self.output.finer_than_minutes and milliseconds.min() >= _WHOLE_MINUTE_OFFSETS_SINCE
@@ -135,7 +135,7 @@ def _input_patterns(properties: Mapping[str, str]) -> tuple[DatePattern, ...]:
 
 
 def _whole_numbers(array: pa.Array, unit: str | None, column: str) -> npt.NDArray[np.int64]:
-    """The column's numbers as 64 bit integers, fractions cut off, nulls as 1."""
+    """The column's numbers as 64-bit integers, truncated, nulls as 1."""
     kind = array.type
     fits = pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
     fits = fits or (pat.is_timestamp(kind) and unit == "MICROSECONDS") or (pat.is_date(kind) and unit == "DAYS")
@@ -158,7 +158,7 @@ def _whole_numbers(array: pa.Array, unit: str | None, column: str) -> npt.NDArra
 
 
 def _to_milliseconds(numbers: npt.NDArray[np.int64], nanoseconds: int) -> npt.NDArray[np.int64]:
-    """As Java's `TimeUnit.convert`: cut off towards zero, held at the largest number instead of wrapping round."""
+    """Like Java's `TimeUnit.convert`: truncates towards zero, and saturates."""
     if nanoseconds < _MILLISECOND:
         divisor = _MILLISECOND // nanoseconds
         return np.where(numbers < 0, -(-numbers // divisor), numbers // divisor)
@@ -169,7 +169,7 @@ def _to_milliseconds(numbers: npt.NDArray[np.int64], nanoseconds: int) -> npt.ND
 
 def _moment(milliseconds: int, column: str) -> datetime:
     try:
-        # A day's margin at both ends lets the moment be told in any zone.
+        # A day's margin at both ends, so that the moment has a date in any zone.
         if not -62_135_510_400_000 <= milliseconds <= 253_402_214_400_000:
             raise OverflowError("outside the years 1 to 9999")
         return _EPOCH + timedelta(milliseconds=milliseconds)

@@ -1,1 +1,1 @@
-"""Which of several rows of a key stays, and what is made of them."""
+"""Chooses among rows of one key, and combines them."""

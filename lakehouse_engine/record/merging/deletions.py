@@ -1,4 +1,4 @@
-"""Which rows say of themselves that they are deletions."""
+"""Rows that mark themselves as deletions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lakehouse_engine.model.keys import IS_DELETED
 
 @dataclass(frozen=True, slots=True)
 class DeleteMarks:
-    """`_hoodie_is_deleted`, and where there is one a `column` that holds `text` in rows that delete (`any_case`: whatever the case).
+    """`_hoodie_is_deleted`, and optionally a `column` that holds `text` in deleting rows (`any_case` ignores case).
 
-    Names are matched as they are, as Hudi does.
+    Names match exactly, as in Hudi.
     """
 
     column: str = ""
@@ -26,11 +26,11 @@ class DeleteMarks:
     any_case: bool = False
 
     def columns(self, names: Sequence[str]) -> list[str]:
-        """Those of `names` that `of` looks at."""
+        """The `names` that `of` reads."""
         return [name for name in (IS_DELETED, self.column) if name and name in names]
 
     def of(self, table: pa.Table) -> npt.NDArray[np.bool_]:
-        """Which rows are deletions; the table may lack the columns, and then has none."""
+        """Which rows are deletions; none if the table lacks the columns."""
         marked = np.zeros(table.num_rows, np.bool_)
         if IS_DELETED in table.column_names and pat.is_boolean(table.schema.field(IS_DELETED).type):
             marked |= np.asarray(pc.fill_null(table.column(IS_DELETED), False), dtype=np.bool_)
@@ -43,4 +43,4 @@ class DeleteMarks:
 
 
 HUDI_MARK = DeleteMarks()
-"""`_hoodie_is_deleted` alone."""
+"""`_hoodie_is_deleted` only."""

@@ -1,4 +1,4 @@
-"""What becomes of a stored row when a batch brings one of the same key: Hudi's payload classes (table format, "Merge semantics")."""
+"""Combines a stored row with an incoming row of the same key: Hudi's payload classes (table format, "Merge semantics")."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ from lakehouse_engine.record.merging.ordering import has_value, incoming_wins, l
 Mask = npt.NDArray[np.bool_]
 
 TOASTED = b"__debezium_unavailable_value"
-"""What Debezium writes for a large value of Postgres that an update did not touch."""
+"""Debezium's text for a large Postgres value that an update did not touch."""
 
 
 class RecordMerger(Protocol):
     """Decides on pairs of rows of one key. Stateless and picklable.
 
-    Ordering arguments have one array a field, row i of both sides being a pair. Deletions that carry no ordering value (the delete
-    operation) are not asked about: they always apply.
+    Ordering arguments have one array per field; row i of both sides is a pair. Deletions without an ordering value (the delete operation)
+    are not passed: they always apply.
     """
 
     @property
     def whole_rows(self) -> bool:
-        """Whether the result is always one of the two rows as it is, so that a stored row whose pair loses need not be touched."""
+        """True if the result is always one of the two rows unchanged, so a stored row whose pair loses need not be touched."""
 
     @property
     def losers_matter(self) -> bool:
-        """Whether an incoming row that is not the newer one may still change the stored row (by filling its nulls)."""
+        """True if an incoming row that is not newer may still change the stored row (by filling nulls)."""
 
     @property
     def compares_ordering(self) -> bool:
-        """Whether ordering values decide between a stored and an incoming row; otherwise they need not be read."""
+        """True if ordering values decide between stored and incoming rows; otherwise they need not be read."""
 
     @property
     def equals_win(self) -> bool:
-        """Whether an incoming row takes the place of a stored one of equal ordering values."""
+        """True if an incoming row replaces a stored one with equal ordering values."""
 
     @property
     def earliest_of_equals(self) -> bool:
-        """Whether of several rows of equal ordering values in a batch, or in logs, the first one stays."""
+        """True if among rows with equal ordering values, in a batch or in logs, the first one wins."""
 
     @property
     def meta_of_newer(self) -> bool:
-        """Whether a row made of two has the meta columns of the newer one, not of the one that came later."""
+        """True if a combined row has the meta columns of the newer row, not of the later one."""
 
     def wins(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
-        """For each pair whether the incoming row counts as the newer one; None for all of them."""
+        """For each pair, whether the incoming row is the newer one; None if all are."""
 
     def deletes(self, base_ordering: Sequence[pa.Array], incoming_ordering: Sequence[pa.Array]) -> Mask | None:
-        """For each pair whose incoming row says `_hoodie_is_deleted` whether the stored row goes; None for all of them."""
+        """For each pair whose incoming row has `_hoodie_is_deleted`, whether the stored row is deleted; None if all are."""
 
     def combine(self, base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
-        """The resulting rows. Both tables have the same columns (no meta columns) and length; `wins` as returned by `wins`."""
+        """The resulting rows. Both tables have the same columns (no meta columns) and length; `wins` comes from `wins`."""
 
     def reduce(self, batch: pa.Table, keys: pa.Array, ordering: Sequence[pa.Array]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-        """The batch with one row a key, and for each of them the number of the row it is (mostly) made of, ascending."""
+        """The batch with one row per key, and for each the ascending number of its (main) source row."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverwriteWithLatest:
-    """`OverwriteWithLatestAvroPayload`: the incoming row replaces the stored one; ordering counts within a batch only."""
+    """`OverwriteWithLatestAvroPayload`: the incoming row replaces the stored one; ordering matters only within a batch."""
 
     whole_rows = True
     losers_matter = False
@@ -90,10 +90,10 @@ class OverwriteWithLatest:
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """`DefaultHoodieRecordPayload`: the incoming row replaces the stored one unless its ordering value is lower; deletions likewise.
+    """`DefaultHoodieRecordPayload`: the incoming row replaces the stored one unless its ordering value is lower; likewise for deletions.
 
-    With `late_deletions` deletions apply whatever their ordering value (`EventTimeAvroPayload`). Without `equals_win` the incoming value
-    must be higher, but for one that meets none, and with `earliest_of_equals` that also holds within a batch (`FirstValueAvroPayload`).
+    `late_deletions`: deletions apply whatever their ordering value (`EventTimeAvroPayload`). Without `equals_win` the incoming value must
+    be higher, unless there is no stored one; with `earliest_of_equals` also within a batch (`FirstValueAvroPayload`).
     """
 
     equals_win: bool = True
@@ -123,9 +123,9 @@ class EventTime:
 
 @dataclass(frozen=True, slots=True)
 class Toasted:
-    """`PostgresDebeziumAvroPayload`: event time, but text and binary values that Debezium did not get keep what is stored.
+    """`PostgresDebeziumAvroPayload`: event time, but text and binary values that Debezium did not get keep the stored value.
 
-    Within a batch, and between logs, rows are taken as they are.
+    Within a batch, and between logs, rows are taken unchanged.
     """
 
     whole_rows = False
@@ -151,9 +151,9 @@ class Toasted:
 
 @dataclass(frozen=True, slots=True)
 class FillNulls:
-    """`OverwriteNonDefaultsWithLatestAvroPayload`: the incoming row's values, and the stored row's where those are null.
+    """`OverwriteNonDefaultsWithLatestAvroPayload`: the incoming row's values, or the stored row's where those are null.
 
-    Nulls are the defaults of all columns that Spark or this engine writes. Within a batch, and between logs, rows are taken as they are.
+    Null is the default of all columns that Spark or this engine writes. Within a batch, and between logs, rows are taken unchanged.
     """
 
     whole_rows = False
@@ -179,9 +179,9 @@ class FillNulls:
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
-    """`PartialUpdateAvroPayload`: the newer row's values, and the older row's where those are null, whichever of the two is stored.
+    """`PartialUpdateAvroPayload`: the newer row's values, or the older row's where those are null, whichever is stored.
 
-    Deletions apply whatever their ordering value. Rows of one key in a batch fill each other's nulls in the same way.
+    Deletions apply whatever their ordering value. Rows of one key in a batch fill each other's nulls the same way.
     """
 
     whole_rows = False
@@ -207,11 +207,11 @@ class PartialUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FilledIn:
-    """Partial updates of table version 9 (Hudi `PartialUpdateHandler`): the newer row's values, the older row's where those are null, or
-    with a `marker` where they are that text.
+    """Partial updates of version 9 (Hudi `PartialUpdateHandler`): the newer row's values, or the older row's where those are null or (with
+    a `marker`) equal that text.
 
-    With `by_event_time` the newer row is the one of the greater ordering value, and deletions are compared likewise; otherwise it is the
-    one that came later. Rows of one key in a batch, and in logs, fill each other in the same way.
+    `by_event_time`: the newer row has the greater ordering value, and deletions compare likewise; otherwise it is the later row. Rows of
+    one key in a batch, and in logs, fill each other the same way.
     """
 
     by_event_time: bool
@@ -252,9 +252,9 @@ class FilledIn:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumns:
-    """Another merger's result in some columns (`MERGE ... UPDATE SET` of those), the stored row's values in all others.
+    """Takes another merger's result in some columns (`MERGE ... UPDATE SET` of those) and keeps the stored row's others.
 
-    A stored row with a value in the column `deleted_at` is deleted: the row that wins against it is a new one, and comes as it is.
+    A stored row with a value in the column `deleted_at` is deleted: the row that wins against it is new, and stored unchanged.
     """
 
     merger: RecordMerger
@@ -301,7 +301,9 @@ class UpdateColumns:
 
 
 def storing_as_given(merger: RecordMerger) -> RecordMerger:
-    """What stores a winning row as it is, nulls too, and one of equal ordering values; late rows lose, and delete, as by `merger`."""
+    """Stores winning rows unchanged, nulls included, and also those with equal ordering values; late rows and deletions are handled by
+    `merger`.
+    """
     if merger.whole_rows and merger.equals_win:
         return merger
     if not merger.compares_ordering:
@@ -310,7 +312,7 @@ def storing_as_given(merger: RecordMerger) -> RecordMerger:
 
 
 def choose(base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
-    """Rows of `incoming` where `wins` says so (None: everywhere), else of `base`."""
+    """Rows of `incoming` where `wins` is true (None: everywhere), else of `base`."""
     if wins is None:
         return incoming
     mask = pa.array(wins)
@@ -321,7 +323,7 @@ def choose(base: pa.Table, incoming: pa.Table, wins: Mask | None) -> pa.Table:
 def _filled(
     stored: pa.ChunkedArray, offered: pa.ChunkedArray, wins: Mask | None, has: Callable[[pa.ChunkedArray], Mask] = has_value
 ) -> pa.ChunkedArray:
-    """The newer side's values, the other's where it `has` none: where those are null, that is."""
+    """The newer side's values, or the other's where it has none (where those are null)."""
     has_new = has(offered)
     if wins is None:
         return offered if has_new.all() else pc.if_else(pa.array(has_new), offered, stored)
@@ -335,7 +337,7 @@ def _untoasted(stored: pa.ChunkedArray, offered: pa.ChunkedArray) -> pa.ChunkedA
 
 
 def _is_text(column: pa.ChunkedArray, text: bytes) -> Mask:
-    """Where a column of text, or of bytes, has that one; nowhere in another one."""
+    """Where a text or binary column equals that value; nowhere for other types."""
     kind = column.type
     if not (pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind)):
         return np.zeros(len(column), np.bool_)

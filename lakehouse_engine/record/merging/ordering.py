@@ -1,7 +1,7 @@
-"""Which of several rows of one key is the latest, by the table's ordering fields.
+"""Finds the latest of several rows of one key by the table's ordering fields.
 
-Fields compare one after the other, a null below every value, text by its UTF-8 bytes, floating point as `Double.compareTo` has it
-(-0.0 below 0.0, NaN above all). Equal rows: the later one wins (table format, "Merge semantics").
+Fields compare one after the other: null is below every value, text compares by UTF-8 bytes, floats like `Double.compareTo` (-0.0 below 0.0,
+NaN above all). Among equal rows the later one wins (table format, "Merge semantics").
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from lakehouse_engine.errors import SchemaIncompatibleError
 def latest_per_key(
     keys: pa.Array | pa.ChunkedArray, ordering: Sequence[pa.Array | pa.ChunkedArray], *, earliest: bool = False
 ) -> npt.NDArray[np.int64]:
-    """Row numbers to keep, ascending: for every key the row with the highest ordering values, the last one of equals.
+    """Ascending row numbers to keep: for each key the row with the highest ordering values, the last of equals.
 
-    `ordering` has one array a field, as long as `keys`; without any all rows of a key are equal. With `earliest` the first of equals.
+    `ordering` has one array per field, as long as `keys`; without fields, all rows of a key are equal. `earliest` takes the first of
+    equals.
     """
     codes, distinct = _codes(keys)
     rows = np.arange(len(codes), dtype=np.int64)
@@ -42,7 +43,7 @@ def latest_per_key(
 
 
 def ranks(ordering: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> npt.NDArray[np.int64]:
-    """A number for each of the `rows` rows that compares as their ordering values do; all 0 where there is no ordering field."""
+    """A number per row (`rows` of them) that compares like its ordering values; all 0 without ordering fields."""
     if not ordering:
         return np.zeros(rows, np.int64)
     columns = [_numbers(column) for column in ordering]
@@ -60,9 +61,9 @@ def ranks(ordering: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> npt.NDAr
 def incoming_wins(
     base: Sequence[pa.Array | pa.ChunkedArray], incoming: Sequence[pa.Array | pa.ChunkedArray], *, equals: bool = True
 ) -> npt.NDArray[np.bool_]:
-    """For each pair of rows whether the incoming one replaces the stored one: its ordering values are higher, or (with `equals`) equal.
+    """For each pair, whether the incoming row replaces the stored one: its ordering values are higher, or (with `equals`) equal.
 
-    One pair of arrays of equal type and length a field, at least one. Raises `SchemaIncompatibleError` where the types differ.
+    One pair of arrays of equal type and length per field, at least one. Raises `SchemaIncompatibleError` if types differ.
     """
     lower: npt.NDArray[np.bool_] | None = None
     for stored, offered in reversed(list(zip(base, incoming, strict=True))):
@@ -87,10 +88,9 @@ def last_values_per_key(
     *,
     has: Callable[[pa.ChunkedArray], npt.NDArray[np.bool_]] = has_value,
 ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """One row a key, made of the last value that each column `has` (is not null, that is), rows taken in the order of their ordering
-    values.
+    """One row per key, made of the last value that each column `has` (not null), with rows in the order of their ordering values.
 
-    Returns the rows and for each the number of the latest row of its key, ascending.
+    Returns the rows, and for each the ascending number of its key's latest row.
     """
     codes, distinct = _codes(keys)
     rows = np.arange(len(codes), dtype=np.int64)
@@ -105,7 +105,7 @@ def last_values_per_key(
     for column in batch.columns:
         filled = np.where(has(column)[order], np.arange(len(order)), -1)
         positions = np.maximum.reduceat(filled, starts)
-        # A column without any value gives what the latest row has.
+        # A column without any value takes the latest row's.
         sources = order[np.where(positions < 0, ends, positions)]
         columns.append(column.take(pa.array(sources[groups])))
     return pa.Table.from_arrays(columns, schema=batch.schema), latest[groups]
@@ -114,13 +114,13 @@ def last_values_per_key(
 def _sorted_by_key(
     codes: npt.NDArray[np.int64], ordering: Sequence[pa.Array | pa.ChunkedArray], rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Positions into `rows` that sort those rows by key code, then ordering values, then position. `codes` is as long as `rows`."""
+    """Positions into `rows` that sort them by key code, ordering values, position. `codes` is as long as `rows`."""
     ranks = [_ranks(pc.take(column, pa.array(rows))) for column in ordering]
     return np.lexsort([*reversed(ranks), codes])
 
 
 def _codes(keys: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], int]:
-    """A number for each row that is equal where the keys are, and how many there are."""
+    """A number per row that is equal for equal keys, and the number of keys."""
     array = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
     encoded = array if pat.is_dictionary(array.type) else array.dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices).astype(np.int64, copy=False), len(encoded.dictionary)
@@ -133,7 +133,7 @@ def _last_rows(codes: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], distin
 
 
 def _ends(sorted_codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Marks the last row of every run of equal codes."""
+    """Marks the last row of each run of equal codes."""
     ends = np.ones(len(sorted_codes), np.bool_)
     ends[:-1] = sorted_codes[1:] != sorted_codes[:-1]
     return ends
@@ -141,14 +141,14 @@ def _ends(sorted_codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 def _ranks(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     values = _comparable(column)
-    # Ranks start at 1, and nulls have the last one.
+    # Ranks start at 1; nulls have the last one.
     ranks = np.array(pc.rank(values, sort_keys="ascending", tiebreaker="dense"))
     ranks[np.asarray(values.is_null())] = 0
     return ranks
 
 
 def _numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """Numbers that compare as the values do: the values themselves, where these are whole numbers or moments, or their ranks."""
+    """Numbers that compare like the values: integers and moments themselves, ranks for others."""
     values = _comparable(column)
     if values.null_count or not (pat.is_signed_integer(values.type) or pat.is_temporal(values.type)):
         return _ranks(values).astype(np.int64)
@@ -166,13 +166,13 @@ def _comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     values = np.asarray(pc.fill_null(array.cast(pa.float64()), 0.0)).copy()
     values[np.isnan(values)] = np.nan
     bits = values.view(np.int64)
-    # Negative numbers have their bits the other way round.
+    # Negative numbers have their bits reversed.
     sortable = np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)
     return pa.array(sortable, mask=np.asarray(array.is_null()))
 
 
 def _compared(base: pa.Array, incoming: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether the incoming value is above the stored one, and whether the two are equal; null is equal to null and below the rest."""
+    """Whether the incoming value is above the stored one, and whether they are equal; null equals null and is below the rest."""
     above, equal = _flags(pc.greater(incoming, base)), _flags(pc.equal(incoming, base))
     if base.null_count or incoming.null_count:
         stored, offered = np.asarray(base.is_valid()), np.asarray(incoming.is_valid())

@@ -1,4 +1,4 @@
-"""The columns by whose values rows of one key are ordered, taken out of tables: top-level ones, and members of structs by their path."""
+"""Reads the ordering fields from tables: top-level columns, and struct members by path."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _BINLOG = r"^(?P<file>[+-]?[0-9]+)\.(?P<position>[+-]?[0-9]+)(?:\.|$)"
 
 @dataclass(frozen=True, slots=True)
 class OrderingFields:
-    """`paths` has the names from the column down to the value (`("n", "t")` for `n.t`), spelled as the table does.
+    """`paths` are the names from the column to the value (`("n", "t")` for `n.t`), in the table's spelling.
 
-    With `binlog` the one field holds places in MySQL's binary log as text, `<file>.<position>`, which compare as two numbers. With
-    `required` a batch must have a value in every row.
+    `binlog`: the one field holds MySQL binlog positions as text, `<file>.<position>`, which compare as two numbers. `required`: every row
+    of a batch must have a value.
     """
 
     paths: tuple[tuple[str, ...], ...] = ()
@@ -28,9 +28,9 @@ class OrderingFields:
 
     @classmethod
     def of(cls, names: Sequence[str], schema: pa.Schema, *, binlog: bool = False, required: bool = False) -> OrderingFields:
-        """`schema` has the table's user columns. A field that it does not have counts as equal in all rows, as in Hudi.
+        """`schema` has the table's user columns. A field that it lacks is equal in all rows, as in Hudi.
 
-        Names match without regard to case; a dot leads into a struct, as in Hudi's `HoodieAvroUtils.getNestedFieldVal`.
+        Names ignore case; a dot leads into a struct, like Hudi's `HoodieAvroUtils.getNestedFieldVal`.
         """
         paths = (_resolved(name, schema) for name in names)
         return cls(tuple(path for path in paths if path is not None), binlog, required)
@@ -44,22 +44,22 @@ class OrderingFields:
         return list(dict.fromkeys(path[0] for path in self.paths))
 
     def types(self, schema: pa.Schema) -> list[pa.DataType]:
-        """Of the values as they are stored."""
+        """Types of the stored values."""
         return [_type(schema, path) for path in self.paths]
 
     def stored(self, table: pa.Table) -> list[pa.Array]:
-        """The values of every row as they are stored, one array a field."""
+        """Stored values of every row, one array per field."""
         return [_flat(_column(table, path)) for path in self.paths]
 
     def comparable(self, stored: Sequence[pa.Array]) -> list[pa.Array]:
-        """What rows are compared by. Raises `SchemaIncompatibleError` for text that is no place in a binary log."""
+        """Comparable values of rows. Raises `SchemaIncompatibleError` for text that is not a binlog position."""
         return _places(stored[0], ".".join(self.paths[0])) if self.binlog and stored else list(stored)
 
     def values(self, table: pa.Table) -> list[pa.Array]:
         return self.comparable(self.stored(table))
 
     def offered(self, table: pa.Table) -> list[pa.Array]:
-        """The values of a batch. Raises `SchemaIncompatibleError` where one is missing that is required."""
+        """Values of a batch. Raises `SchemaIncompatibleError` if a required one is missing."""
         stored = self.stored(table)
         if self.required and stored and stored[0].null_count:
             name = ".".join(self.paths[0])

@@ -1,6 +1,6 @@
-"""Hudi's payload classes by name: how a table that names one is merged, what its rows are ordered by, which of them delete.
+"""Hudi's payload classes by name: how a table is merged, what orders its rows, which rows delete.
 
-Rules are those of Hudi 0.15 (`org.apache.hudi.common.model`); where 1.2 differs it is said in docs/interop.md.
+Rules are those of Hudi 0.15 (`org.apache.hudi.common.model`); docs/interop.md says where 1.2 differs.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ DELETE_FIELD = "hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.payload.delete.marker"
 _STRATEGY_KEYS = (STRATEGY_KEY, "hoodie.compaction.record.merger.strategy")
 _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
-"""The text by which a row says that it does not have a value, in merge properties of table version 9."""
+"""Merge property of version 9: the text by which a row says that it lacks a value."""
 _MODELS = "org.apache.hudi.common.model."
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """`name` is the class's last name, `java_class` all of it.
+    """`name` is the class's last name, `java_class` the full one.
 
-    `marks` says which rows delete; `takes_marker` whether `hoodie.payload.delete.field` and `.marker` may say so too. `columns` must be
-    in the table. `ordered_by` is the one ordering field that the class works with, where it reads that itself. With `weighs_deletions`
-    ordering values of deletions in logs count against base rows.
+    `marks` finds deleting rows; `takes_marker`: `hoodie.payload.delete.field` and `.marker` apply too. `columns` must exist in the table.
+    `ordered_by` is the one ordering field of classes that read it themselves. `weighs_deletions`: ordering values of deletions in logs
+    count against base rows.
     """
 
     name: str
@@ -71,12 +71,12 @@ class Payload:
         return self.package + self.name
 
     def ordering(self, config: TableConfig, schema: pa.Schema) -> OrderingFields:
-        """What rows of the table are ordered by; `schema` has its user columns."""
+        """Ordering of the table's rows; `schema` has its user columns."""
         names = () if _by_commit_time(config) else config.ordering_fields
         return OrderingFields.of(names, schema, binlog=self.binlog, required=bool(self.ordered_by))
 
     def delete_marks(self, properties: Mapping[str, str]) -> DeleteMarks:
-        """As `marks`, with the column that the properties name where the class looks at it (Hudi `DefaultHoodieRecordPayload`).
+        """`marks`, plus the column that the properties name if the class reads it (Hudi `DefaultHoodieRecordPayload`).
 
         Raises `OptionError` for a column without its marker.
         """
@@ -88,13 +88,13 @@ class Payload:
         return DeleteMarks(field, marker)
 
     def check_marker(self, asked: Mapping[str, str]) -> None:
-        """Raise `OptionError` where options ask for a column that marks deletions and the class does not look at it."""
+        """Raise `OptionError` if options ask for a deletion column and the class does not read it."""
         if asked and not self.takes_marker:
             keys = " and ".join(asked)
             raise OptionError(f"{keys} goes with DefaultHoodieRecordPayload or FirstValueAvroPayload, not with {self.name}")
 
     def check_columns(self, schema: pa.Schema) -> None:
-        """Raise `SchemaIncompatibleError` for a column that the class reads by its name and a table of this schema does not have."""
+        """Raise `SchemaIncompatibleError` if the schema lacks a column that the class reads by name."""
         for name in self.columns:
             if name not in schema.names:
                 raise SchemaIncompatibleError(f"{self.name} needs a column {name!r}; there are {', '.join(schema.names)}", column=name)
@@ -125,26 +125,25 @@ PAYLOADS: dict[str, Payload] = {
         Payload("PostgresDebeziumAvroPayload", Toasted(), _DEBEZIUM_MARKS, _DEBEZIUM, ("_event_lsn",), ordered_by="_event_lsn"),
     )
 }
-"""Those that a fixed rule describes, by the last name of Hudi's class."""
+"""Classes with fixed rules, by last name."""
 
 _IN_1X = {
     "DefaultHoodieRecordPayload": replace(PAYLOADS["DefaultHoodieRecordPayload"], weighs_deletions=True),
     "EventTimeAvroPayload": replace(PAYLOADS["EventTimeAvroPayload"], merger=EventTime(), weighs_deletions=True),
     "MySqlDebeziumAvroPayload": replace(PAYLOADS["MySqlDebeziumAvroPayload"], merger=EventTime()),
 }
-"""Rules that Hudi 1.x changed, for tables that it made: late deletions do not apply, and equal places in the log replace.
+"""Rules that Hudi 1.x changed for its own tables: late deletions do not apply, and equal binlog positions replace.
 
-It takes the first two for its merge mode EVENT_TIME_ORDERING; under the others a deletion in a log still always applies.
+It maps the first two to merge mode EVENT_TIME_ORDERING; under the others a deletion in a log still always applies.
 """
 
 
 def payload_of(config: TableConfig, override: str = "") -> Payload:
-    """The payload that the table names, else that of `override` (a class, with or without its package).
+    """The payload that the table names, else that of `override` (a class name, with or without package).
 
-    Where neither names one: what the Hudi that made the table does (`_unstated`). Tables of versions 8 and 9 are merged by their merge
-    mode, and by a class where that is CUSTOM. Raises `UnsupportedTableError` or `OptionError` for a class that is not known,
-    `UnsupportedTableError` for a merger that is not Hudi's own, `OptionError` for an override that contradicts the table, and as
-    `merging_of`.
+    If neither names one, that of the Hudi release that made the table (`_unstated`). Versions 8 and 9 use the merge mode, and a class if
+    that is CUSTOM. Raises `UnsupportedTableError` or `OptionError` for an unknown class, `UnsupportedTableError` for a merger that is not
+    Hudi's own, `OptionError` for an override that contradicts the table, and as `merging_of`.
     """
     asked = override.strip()
     if asked and last_name(asked) not in PAYLOADS:
@@ -168,7 +167,7 @@ def payload_of(config: TableConfig, override: str = "") -> Payload:
 
 
 def _by_mode(config: TableConfig, asked: str) -> Payload:
-    """The payload of a table of version 8 or 9, by its merge mode; `asked` as `override` of `payload_of`."""
+    """The payload of a table of version 8 or 9 by its merge mode; `asked` like `override` of `payload_of`."""
     merging = merging_of(config)
     name = last_name(merging.payload_class)
     same = (name,) if merging.partial else (name, *PAYLOADS_OF_MODES.get(merging.mode, ()))
@@ -189,7 +188,7 @@ def _by_mode(config: TableConfig, asked: str) -> Payload:
 
 
 def _unavailable(config: TableConfig, partial: PartialUpdates, properties: Mapping[str, str]) -> str | None:
-    """The text that stands for a value that a row does not have; None where that is null."""
+    """Text that stands for a missing value; None if null does."""
     if partial is PartialUpdates.IGNORE_DEFAULTS:
         return None
     text = properties.get(_UNAVAILABLE, "")
@@ -204,7 +203,7 @@ def _package(java_class: str) -> str:
 
 
 def _check_known(config: TableConfig, stored: str | None) -> None:
-    """Raise `UnsupportedTableError` for a class that is code of its own."""
+    """Raise `UnsupportedTableError` for a user-defined class."""
     if stored and last_name(stored) not in PAYLOADS:
         raise UnsupportedTableError(
             f"the table is merged by {stored}, code that this engine does not have; it has {', '.join(PAYLOADS)}. Go on writing it with"
@@ -228,8 +227,8 @@ def _of_class(config: TableConfig, name: str) -> Payload:
 def merger_of(
     config: TableConfig, override: str = "", *, update_columns: Sequence[str] | None = None, as_given: bool = False
 ) -> RecordMerger:
-    """The merger of `payload_of`, or with `as_given` one that stores winning rows as they are; `update_columns` narrows it to the columns
-    that a matched row takes from the batch. Raises likewise.
+    """The merger of `payload_of`; `as_given` stores winning rows unchanged, `update_columns` limits the columns that a matched row takes
+    from the batch. Raises likewise.
     """
     merger = payload_of(config, override).merger
     merger = storing_as_given(merger) if as_given else merger
@@ -239,16 +238,17 @@ def merger_of(
 
 
 def last_name(text: str) -> str:
-    """The name of one of Hudi's own classes without its package; that of another one stays whole."""
+    """Last name of one of Hudi's own classes; other class names stay whole."""
     package, _, name = text.rpartition(".")
     return name if not package or package.startswith("org.apache.hudi") else text
 
 
 def _unstated(config: TableConfig) -> str:
-    """The payload class of a table that names none, which no table of ours is: this engine has always stored it.
+    """Payload class of a table that names none, which only foreign tables do.
 
-    Hudi 0.15 stores none in copy-on-write tables and writes them by the writer's option, by default overwriting with the latest row
-    (`DataSourceWriteOptions.PAYLOAD_CLASS_NAME`). Releases from 1.0 on store a merge mode, or infer it: event time with ordering fields.
+    Hudi 0.15 stores none in copy-on-write tables and uses the writer's option, by default overwriting with the latest row
+    (`DataSourceWriteOptions.PAYLOAD_CLASS_NAME`). Releases since 1.0 store a merge mode, or infer it: event time if there are ordering
+    fields.
     """
     overwritten = config.table_type is TableType.COPY_ON_WRITE and not made_by_1x(config)
     if _by_commit_time(config) or not config.ordering_fields or overwritten:
@@ -257,7 +257,7 @@ def _unstated(config: TableConfig) -> str:
 
 
 def made_by_1x(config: TableConfig) -> bool:
-    """Whether Hudi 1.x made the table, by the properties that it stores in version 6 tables too."""
+    """True if Hudi 1.x made the table, by properties that it also stores in version 6."""
     return config.version is not TableVersion.SIX or any(
         config.properties.get(key) for key in (_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.ordering.fields")
     )
@@ -269,7 +269,7 @@ def _by_commit_time(config: TableConfig) -> bool:
 
 
 def _check_mode(config: TableConfig, asked: str) -> None:
-    """Raise `OptionError` for a class that is not what the table's merge mode means."""
+    """Raise `OptionError` for a class that differs from the table's merge mode."""
     mode = "COMMIT_TIME_ORDERING" if _by_commit_time(config) else config.properties.get("hoodie.record.merge.mode", "").upper()
     if mode in PAYLOADS_OF_MODES and asked not in PAYLOADS_OF_MODES[mode]:
         raise OptionError(f"the table merges by {mode} (hoodie.record.merge.mode); leave {asked} out of the write", table=config.name)

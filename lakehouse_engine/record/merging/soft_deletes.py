@@ -1,6 +1,6 @@
-"""Soft deletes: a deleted row stays stored, with its ordering value and the time of its deletion, and reads leave it out.
+"""Soft deletes: a deleted row stays stored with its ordering value and deletion time, and reads leave it out.
 
-An older event of its key then loses against it, as against any row. To other readers such rows are ordinary ones.
+An older event of its key then loses against it, as against any row. Other readers see such rows as ordinary ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SoftDeletes:
     now: datetime = field(compare=False)
 
     def applied(self, rows: pa.Table) -> pa.Table:
-        """The rows with the time of deletion in those that are marked, and without their mark: Hudi would take it for a hard delete."""
+        """The rows, with the deletion time in marked ones and the mark removed: Hudi would delete them for good."""
         marked = self.marks.of(rows)
         if not marked.any():
             return rows
@@ -43,7 +43,7 @@ class SoftDeletes:
 
 
 def with_deleted_at(schema: pa.Schema) -> pa.Schema:
-    """The schema with the time of deletion. Raises `SchemaIncompatibleError` for a column of that name that is something else."""
+    """The schema with the deletion time. Raises `SchemaIncompatibleError` for another column of that name."""
     found = next((one for one in schema if one.name.lower() == DELETED_AT), None)
     if found is None:
         return schema.append(_FIELD)
@@ -54,23 +54,23 @@ def with_deleted_at(schema: pa.Schema) -> pa.Schema:
 
 
 def hidden_column(config: TableConfig, schema: pa.Schema) -> str | None:
-    """The column by which reads of a table with this schema leave rows out, and which they do not show; None where there is none."""
+    """The hidden column by which reads of a table with this schema leave rows out; None if it has none."""
     return DELETED_AT if config.deletes_softly and DELETED_AT in schema.names else None
 
 
 def shown_schema(config: TableConfig, schema: pa.Schema) -> pa.Schema:
-    """The columns that reads show."""
+    """Columns that reads show."""
     hidden = hidden_column(config, schema)
     return schema if hidden is None else pa.schema([one for one in schema if one.name != hidden])
 
 
 def not_deleted() -> pc.Expression:
-    """True of rows that are not deleted softly."""
+    """True for rows that are not softly deleted."""
     return pc.field(DELETED_AT).is_null()
 
 
 def check_soft_deletes(config: TableConfig, payload: Payload) -> None:
-    """Raise `OptionError` where a table cannot delete softly: only with keys and ordering values, of which the greater wins as it is."""
+    """Raise `OptionError` if a table cannot delete softly: it needs keys, and ordering values of which the greater wins unchanged."""
     why = "a deleted row is kept so that older events lose against it"
     for what, there in (("a record key", config.record_key_fields), ("an ordering field", config.ordering_fields)):
         if not there:

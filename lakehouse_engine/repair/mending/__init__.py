@@ -1,1 +1,1 @@
-"""What becomes of damaged metadata: made anew, recommitted, or taken out of the way."""
+"""Repairs damaged metadata: made again, recommitted, or set aside."""

@@ -1,4 +1,4 @@
-"""Damaged files are set aside before they are replaced or removed: what is left of them may still tell somebody something."""
+"""Keeps a copy of damaged files before they are replaced or removed, because their remains may still be useful."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = ".hoodie/.aux/damaged"
 
 
 def set_aside(storage: Storage, path: str) -> str:
-    """Copy the file at `path` to `FOLDER`, durably; where it is there. Doing it again makes no second copy."""
+    """Copy the file at `path` to `FOLDER`, durably, if it exists. Repeating it makes no second copy."""
     content = storage.read(path)
     copy = f"{FOLDER}/{path.removeprefix('.hoodie/').replace('/', '_')}.{zlib.crc32(content):08x}"
     try:

@@ -1,4 +1,4 @@
-"""Plans of compactions that are gone, with logs on top of them: without the plan nobody knows what those logs go on with."""
+"""Missing compaction plans with logs on top: without the plan it is unknown which slice those logs continue."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Iterator
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.file_names import parse_log_file
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.model.plans import HoodieCompactionPlan
-from lakehouse_engine.read.completeness import log_promises
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.view.table_state import TableState
 
 
 def lost_compaction_plans(state: TableState) -> Iterator[Mending]:
-    """Of compactions that are not on the timeline, though completed writes logged to what they were to make.
+    """Compactions that are not on the timeline although completed writes logged to their result.
 
     Only a planned compaction lets a group with an older slice have logs of a newer one without a base file.
     """
@@ -32,15 +31,15 @@ def lost_compaction_plans(state: TableState) -> Iterator[Mending]:
 
 
 def promised_logs(state: TableState) -> dict[str, FileGroupId]:
-    """Log files that completed writes wrote to; none where a commit is damaged, which is told of as such."""
+    """Logs of completed writes; empty if a commit is damaged, which is reported separately."""
     try:
-        return {promise.path: group for group, promises in log_promises(state, None).items() for promise in promises}
+        return {promise.path: group for group, promises in state.manifest.promises(None).items() for promise in promises}
     except FormatError:
         return {}
 
 
 def _planned(state: TableState) -> dict[str, dict[FileGroupId, FileSlice]]:
-    """The slices before those logs, by the instant that is gone."""
+    """Slices before those logs, by the missing instant."""
     found: dict[str, dict[FileGroupId, FileSlice]] = {}
     for path, group in promised_logs(state).items():
         partition, _, name = path.rpartition("/")

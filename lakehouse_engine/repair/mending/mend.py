@@ -1,32 +1,34 @@
-"""What becomes of a damaged metadata file (docs/adr/0019). The first of these that holds:
+"""Decides what happens to a damaged metadata file (docs/adr/0019). The first rule that applies:
 
- 1. its content follows from something else that is whole: it is made anew
- 2. nothing rests on it: it is set aside; a service that was only planned, or a clean or rollback that is done, goes with all its files
- 3. it protects or proves something that cannot be told without it: it stays, and the message says who leads out of that
+ 1. its content follows from other complete data: it is made again
+ 2. nothing depends on it: it is set aside; a service that was only planned, or a finished clean or rollback, goes with all its files
+ 3. it protects or proves something that nothing else does: it stays, and the message names the way out
 
-Whatever is replaced or removed is set aside before.
+Whatever is replaced or removed is set aside first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
-from lakehouse_engine.commit.leftovers.savepoints import lost_savepoints
+from lakehouse_engine.commit.leftovers.savepoints import lost_savepoints, put_back_savepoint
 from lakehouse_engine.errors import FormatError, LakehouseError, MetadataError, StoredFileNotFoundError
 from lakehouse_engine.format.log.reader import read_blocks
-from lakehouse_engine.format.timeline.archived import archive_links, render_archive, salvage_archive
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.archived import archive_links, render_archive, salvage_archive
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options.services import ARCHIVAL_BATCH
 from lakehouse_engine.repair.damage import DamagedState, damaged_states, lost_files_of_commits
 from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
+from lakehouse_engine.repair.mending.history_head import history_head
 from lakehouse_engine.repair.mending.lost_plans import lost_compaction_plans
 from lakehouse_engine.repair.mending.metafiles import damaged_metafiles
 from lakehouse_engine.repair.mending.properties import unfinished_properties
 from lakehouse_engine.repair.mending.rebuild import noted, rebuilt
-from lakehouse_engine.repair.mending.recommit import recommitted
+from lakehouse_engine.repair.mending.recommit import completion_of, recommitted
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
@@ -41,28 +43,47 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def mendings(state: TableState, *, trust_files: bool = False) -> Iterator[Mending]:
-    """What is to be done about every damaged file of the timelines, nothing of it done yet.
+    """Remedies for every damaged timeline file; does nothing yet.
 
-    `trust_files`: what the files of a completed write say of it stands for its damaged record.
+    `trust_files`: the files of a completed write replace its damaged record.
     """
     for damage in damaged_states(state.active):
         is_commit = damage.instant.is_completed and damage.instant.action.is_write
         yield _commit_file(state, damage, trust_files) if is_commit else _state_file(state, damage)
     for instant, content in lost_savepoints(state).items():
         damage = DamagedState(instant, completed_path(state, instant), State.COMPLETED, "the completed file of the savepoint is gone")
-        yield _put_back(state.storage, damage, content)
+        yield _put_back(state, damage, content)
     for damage in lost_files_of_commits(state):
         yield _commit_file(state, damage, trust_files)
-    archive = state.archived_timeline
-    for file, error in archive.damaged():
-        yield _archive_file(state, file, error)
-    for name in missed_files(state):
-        yield _lost_archive_file(state, name)
-    yield from _kept_commits(state, archive)
+    yield from _archive(state)
     yield from lost_compaction_plans(state)
     yield from _checkpoints(state)
     yield from damaged_metafiles(state)
     yield from unfinished_properties(state.storage)
+
+
+def _archive(state: TableState) -> Iterator[Mending]:
+    """First what says which files there must be: until that is whole nothing is told of them."""
+    archive, head = state.archived_timeline, history_head(state)
+    yield from _archive_files(state, archive) if head is None else (head,)
+    if head is None:
+        yield from _kept_commits(state, archive)
+
+
+def _archive_files(state: TableState, archive: History) -> Iterator[Mending]:
+    for file, error in archive.damaged():
+        yield _archive_file(state, file, error)
+    for name in missed_files(state):
+        yield _lost_archive_file(state, name)
+
+
+def unreadable_history(storage: Storage) -> Mending | None:
+    """The damage of a history of version 8 or 9 that is seen to first: without the order of archived instants much cannot be asked."""
+    state = TableState.load(storage)
+    history, head = state.archived_timeline, history_head(state)
+    if head is not None or not isinstance(history, LsmHistory):
+        return head
+    return next(_archive_files(state, history), None)
 
 
 def _state_file(state: TableState, damage: DamagedState) -> Mending:
@@ -81,9 +102,9 @@ def _state_file(state: TableState, damage: DamagedState) -> Mending:
     return mending(damage.path, message, lambda: _drop(state, states))
 
 
-def _put_back(storage: Storage, damage: DamagedState, content: bytes) -> Mending:
+def _put_back(state: TableState, damage: DamagedState, content: bytes) -> Mending:
     message = f"{damage.message}: it is put back from the copy in the inflight file"
-    return mending(damage.path, message, lambda: storage.create(damage.path, content))
+    return mending(damage.path, message, lambda: put_back_savepoint(state, damage.instant, content))
 
 
 def _made_anew(storage: Storage, damage: DamagedState, content: bytes, how: str) -> Mending:
@@ -96,15 +117,17 @@ def _made_anew(storage: Storage, damage: DamagedState, content: bytes, how: str)
 
 
 def _commit_file(state: TableState, damage: DamagedState, trust_files: bool) -> Mending:
-    """The record of a completed write: nothing proves that the files which are there are all that it wrote."""
+    """The record of a completed write: nothing proves that the existing files are all that it wrote."""
     try:
         record = recommitted(state, damage.instant)
+        instant = replace(damage.instant, completed_at=completion_of(state, damage.instant))
     except LakehouseError as error:
         ways = ["put the file back from a backup", *earlier_moments(state, damage.instant.requested_time)]
         return mending(damage.path, f"{damage.message}: what it wrote cannot be told ({error.message}); {', or '.join(ways)}", None)
     files = sum(len(stats) for stats in record.partition_to_write_stats.values())
     if trust_files:
-        return _made_anew(state.storage, damage, state.layout.encode_commit(record), f"it is made anew of the {files} files that it wrote")
+        content, how = state.layout.encode_commit(record), f"it is made anew of the {files} files that it wrote"
+        return _made_anew(state.storage, replace(damage, path=completed_path(state, instant)), content, how)
     ways = [
         "put the file back from a backup",
         f"`repair --trust-files` makes it anew of the {files} files that carry its instant (that no other is lost cannot be proven)",
@@ -114,7 +137,7 @@ def _commit_file(state: TableState, damage: DamagedState, trust_files: bool) -> 
 
 
 def _stays(state: TableState, damage: DamagedState) -> str | None:
-    """Why a file that cannot be made anew must stay, and who leads out."""
+    """Why a file that cannot be made again has to stay, and the way out."""
     time, action = damage.instant.requested_time, damage.instant.action
     if action is Action.SAVEPOINT:
         return f"what it keeps cannot be proven, so nothing as old as it is deleted; `savepoint delete {time}` gives it up"
@@ -132,14 +155,14 @@ def _what_is_lost(damage: DamagedState) -> str:
 
 
 def _is_history(damage: DamagedState) -> bool:
-    """Of what is completed, only the completed file counts; of what is not, what is carried out has its plan elsewhere."""
+    """True if the file matters: for completed instants only the completed file, for others a plan that is stored elsewhere does not."""
     if damage.instant.state is State.COMPLETED:
         return False
     return damage.reached is State.COMPLETED or damage.instant.state is State.INFLIGHT
 
 
 def _all_states(instant: Instant) -> list[Instant]:
-    """Completed last: without it the others would be a pending instant for a moment, with it they are history."""
+    """The completed file goes last: without it, the others would be a pending instant for a moment."""
     return [instant.at(state) for state in (State.INFLIGHT, State.REQUESTED, State.COMPLETED)]
 
 
@@ -155,15 +178,15 @@ def _drop(state: TableState, instants: list[Instant]) -> None:
 
 def _archive_file(state: TableState, file: StoredFile, error: FormatError) -> Mending:
     archive = state.archived_timeline
-    # A file of the history of a version 8 or 9 is one Parquet page of each column: nothing of it is whole.
+    # A history file of version 8 or 9 has one Parquet page per column, so no part of it is whole.
     entries = [] if isinstance(archive, LsmHistory) else salvage_archive(state.storage.read(file.path))
 
     def replace() -> None:
         if not state.archived_files().is_known:
-            # What the damaged part says is gone for good: from here on the files that are there are those that must be.
+            # The damaged part's content is lost: from here on, the existing files are those that must exist.
             renew_checkpoint(state)
         set_aside(state.storage, file.path)
-        # Before the file looks whole: of a write_id that is not found it must stay known that it may have been in there.
+        # Recorded before the file looks whole: an unknown write_id may have been in it.
         ConfigStore(state.storage).update(with_lost(state, f"{file.name}{A_PART}" if entries else file.name))
         if isinstance(archive, LsmHistory):
             LsmWriter(archive).drop(file.name)
@@ -203,7 +226,7 @@ def _by_instant(entries: list[ArchivedEntry]) -> list[list[ArchivedEntry]]:
 
 
 def _checkpoints(state: TableState) -> Iterator[Mending]:
-    """Checkpoints of live files that are damaged: of the table, which is written anew afterwards, and of savepoints."""
+    """Damaged checkpoints of live files: the table's, which is written again afterwards, and savepoints'."""
     for folder, what in (
         (LIVE, "it is set aside, and the checkpoint written anew"),
         (SAVEPOINTED, "it is set aside; the savepoint is read without it, and the sizes of its files are not compared"),
@@ -219,7 +242,7 @@ def _wrong_with(checkpoints: LiveCheckpoints, time: str) -> str | None:
     try:
         checkpoints.read(time)
     except StoredFileNotFoundError:
-        return None  # a newer one has taken its place meanwhile
+        return None  # a newer one has replaced it
     except FormatError as error:
         return error.message
     return None
@@ -231,7 +254,7 @@ def _remove(storage: Storage, path: str) -> None:
 
 
 def _kept_commits(state: TableState, archive: History) -> Iterator[Mending]:
-    """Commits of savepoints that were archived: the archive says what a restore needs of them."""
+    """Commits of archived savepoints: the archive has what a restore needs of them."""
     kept = KeptCommits(state.storage, state.layout)
     active = {write.requested_time for write in state.timeline.completed().writes()}
     for time in state.order.sorted(state.timeline.savepointed - active):

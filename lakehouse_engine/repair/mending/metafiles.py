@@ -1,4 +1,4 @@
-"""Partition metafiles that are lost or damaged. Nobody reads what is in them, but without one Hudi sees no partition."""
+"""Lost or damaged partition metafiles. Their content is never read, but Hudi sees no partition without one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def damaged_metafiles(state: TableState) -> Iterator[Mending]:
-    """Those that are there and do not parse. The instant in the new one is that of the newest write, as of one that is put back."""
+    """Metafiles that do not parse. The new one has the newest write's instant, as if put back by it."""
     last = state.timeline.completed().writes().last()
     for finding in check_metafiles(state):
         if state.storage.head(finding.path) is None:
@@ -35,7 +35,7 @@ def _replace(storage: Storage, path: str, content: bytes) -> None:
 
 
 def lost(state: TableState) -> Iterator[Disorder]:
-    """Metafiles that are gone of partitions that writes left files in."""
+    """Missing metafiles of partitions with files of writes."""
     for path in lost_metafiles(state):
         message = "is gone, and without it Hudi and other readers see no rows of the partition: it is put back"
         yield Disorder(DisorderKind.LOST_METAFILE, path, message)

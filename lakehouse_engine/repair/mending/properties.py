@@ -1,4 +1,4 @@
-"""`hoodie.properties` that cannot be used: without them nothing else of a table can be told."""
+"""Unusable `hoodie.properties`, without which nothing else can be read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED = 5
 
 
 def unfinished_properties(storage: Storage) -> Iterator[Mending]:
-    """A change of the properties that was cut off: the backup beside them is read in their place."""
+    """An interrupted change of the properties: the backup beside them is read instead."""
     store = ConfigStore(storage)
     if store.damage() is not None:
         message = "is damaged or gone; the backup beside it, which is read instead, takes its place"
@@ -30,9 +30,9 @@ def _recover(storage: Storage) -> None:
 
 
 def broken_properties(storage: Storage) -> Disorder | None:
-    """What is wrong with the properties, where `put_properties_back` sees to it; None where they can be read.
+    """What is wrong with the properties, if `put_properties_back` can repair it; None if they are readable.
 
-    Raises `PropertiesError` or `TableNotFoundError` where there is no copy of them.
+    Raises `PropertiesError` or `TableNotFoundError` if there is no copy.
     """
     store = ConfigStore(storage)
     try:
@@ -55,7 +55,7 @@ def put_properties_back(storage: Storage) -> None:
 
 
 def _differences(storage: Storage) -> str:
-    """Another program may have changed the properties since: who repairs must see what the copy does not have."""
+    """Warn that another program may have changed the properties after the copy was made."""
     copied = parse_properties(storage.read(COPY))
     try:
         stored = parse_properties(storage.read(PROPERTIES)) if storage.head(PROPERTIES) is not None else {}

@@ -1,6 +1,6 @@
-"""State files made anew from what else says the same: the other state files of the instant, or the files of the table.
+"""Makes state files again from other data with the same content: other state files of the instant, or the table's files.
 
-Each function answers None where the content cannot be proven.
+Each function returns None if the content cannot be proven.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from lakehouse_engine.commit.begun_cleans import outcome_as_found
 from lakehouse_engine.commit.rollback.execute import files_to_delete
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, LakehouseError, MetadataError
+from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.model.plans import (
@@ -30,18 +31,17 @@ from lakehouse_engine.model.plans import (
 )
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import TableType
-from lakehouse_engine.read.completeness import lost_files, proven_since
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.timeline.active import ActiveTimeline
+from lakehouse_engine.timeline.restores import rollback_note
 from lakehouse_engine.undo.savepoint import current_user, pins
-from lakehouse_engine.view.restores import rollback_note
 from lakehouse_engine.view.table_state import TableState
 
 _Kind = TypeVar("_Kind")
 
 
 def noted(state: TableState, instant: Instant) -> str | None:
-    """The note to go with it: that of the other file of a rollback."""
+    """Note that belongs to it: that of the rollback's other file."""
     if instant.action is not Action.ROLLBACK:
         return None
     active = state.active
@@ -52,13 +52,13 @@ def noted(state: TableState, instant: Instant) -> str | None:
 
 
 def rebuilt(state: TableState, instant: Instant) -> Any | None:
-    """The record for the state file of `instant`, to be encoded."""
+    """Record for the state file of `instant`, to be encoded."""
     build = _BUILD.get((instant.action, instant.state))
     return build(state, instant) if build is not None else None
 
 
 def _other(state: TableState, kind: type[_Kind], instant: Instant, *states: State) -> _Kind | None:
-    """What another state file of the instant holds, from the first that is whole."""
+    """Content of another state file of the instant, from the first complete one."""
     active = state.active
     return next((found for other in states if (found := _whole(active, kind, instant.at(other))) is not None), None)
 
@@ -71,23 +71,23 @@ def _whole(active: ActiveTimeline, kind: type[_Kind], instant: Instant) -> _Kind
 
 
 def _savepoint(state: TableState, instant: Instant) -> HoodieSavepointMetadata | None:
-    """The copy in its inflight file. Else as it would be made today, where every write since is on the timeline and says that no file as of
-    the instant is gone.
+    """The copy in the inflight file. Otherwise made as today, if all later writes are on the timeline and none says that a file as of the
+    instant is gone.
     """
     time = instant.requested_time
     copy = _other(state, HoodieSavepointMetadata, instant, State.INFLIGHT)
     if copy is not None:
         return copy
-    if not state.timeline.completed().writes().contains(time) or is_later(proven_since(state), time):
+    if not state.timeline.completed().writes().contains(time) or is_later(state.proven_since, time):
         return None
     try:
         moment = state.order.moment(time)
         slices = state.view.slices_as_of(moment)
-        if lost_files(state, moment, slices, logs=True):
+        if lost_files(state.manifest, moment, slices, logs=True):
             return None
         kept = pins(state, time, slices)
     except LakehouseError:
-        return None  # a commit that is damaged too, say
+        return None  # for example a commit that is damaged too
     return HoodieSavepointMetadata(
         savepointed_by=current_user(),
         savepointed_at=int(clock.time() * 1000),
@@ -120,7 +120,7 @@ def _clean_plan(state: TableState, instant: Instant) -> HoodieCleanerPlan | None
 
 
 def _clean(state: TableState, instant: Instant) -> HoodieCleanMetadata | None:
-    """From its plan, and from what is gone."""
+    """Made from its plan, and from which files are gone."""
     plan = _other(state, HoodieCleanerPlan, instant, State.REQUESTED, State.INFLIGHT)
     if plan is None:
         return None
@@ -161,7 +161,7 @@ def _rollback(state: TableState, instant: Instant) -> HoodieRollbackMetadata | N
 
 
 def _restore_plan(state: TableState, instant: Instant) -> HoodieRestorePlan | None:
-    """The instant gone back to is the newest write before those taken back: there was none between."""
+    """The restored instant is the newest write before those taken back: there was none in between."""
     plan = _other(state, HoodieRestorePlan, instant, State.INFLIGHT)
     if plan is not None:
         return plan
@@ -170,7 +170,7 @@ def _restore_plan(state: TableState, instant: Instant) -> HoodieRestorePlan | No
     if done is None or first is None:
         return None
     before = state.timeline.completed().writes().older_than(first).last()
-    # Archived by now, a moment right before stands for it: nothing was written between.
+    # If it is archived, the moment before stands for it: nothing was written in between.
     target = just_before(first) if before is None else before.requested_time
     action = str(Action.DELTA_COMMIT if state.config.table_type is TableType.MERGE_ON_READ else Action.COMMIT)
     infos = {info.commit_time: info for info in done.restore_instant_info or ()}
@@ -192,7 +192,7 @@ def _restore(state: TableState, instant: Instant) -> HoodieRestoreMetadata | Non
 
 
 def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPlan | None:
-    """The groups that something was logged to on top of the compaction. Others may have been planned, and are by the next one."""
+    """Groups with logs on top of the compaction. Others may have been planned too, and the next plan has them."""
     if any(done.requested_time == instant.requested_time for done in state.timeline.completed().writes()):
         return None
     operations = []
@@ -206,7 +206,7 @@ def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPla
 
 
 def _replace_plan(state: TableState, instant: Instant) -> HoodieRequestedReplaceMetadata:
-    """As a write requests it. Was it the plan of a clustering, the next one plans anew: nothing rests on one that is not completed."""
+    """As a write requests it. If it was a clustering plan, the next one is made again: nothing depends on an incomplete one."""
     return HoodieRequestedReplaceMetadata()
 
 

@@ -1,34 +1,34 @@
-"""The record of a completed write whose file is damaged, made anew of what else tells of it.
+"""Makes the damaged record of a completed write again from other data.
 
-Its files are those that carry its instant. What went before them is known of the writes before it, what it was about to do of its inflight
-file and of plans, which columns it had of its files. That no file of it is lost besides cannot be proven in every case, so that this is
-only done for whoever asks for it (docs/adr/0019).
+Its files carry its instant. Earlier writes tell what it replaced, its inflight file and plans what it was about to do, its files the
+columns. It is not always provable that no file is missing, so this runs only on request (docs/adr/0019).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from lakehouse_engine.errors import FormatError, InstantNotFoundError, MetadataError
 from lakehouse_engine.format.avro.avro_schema import without_meta_columns
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
+from lakehouse_engine.manifest.written import write_record
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
-from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WriteRecord
-from lakehouse_engine.model.order import is_later, latest
+from lakehouse_engine.model.order import NEVER, earliest, is_between, is_later, latest
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.repair.mending.traces import Trace, traces
 from lakehouse_engine.view.listings.listing import StorageLister
+from lakehouse_engine.view.lost_commits import writes_before, writes_since
 from lakehouse_engine.view.plans import clustering_groups
-from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.view.written import write_record
 
 REBUILT_KEY = "lakehouse.rebuilt"
-"""In the extra metadata of a commit that was made anew: what of it is not known any more."""
+"""Extra metadata of such a commit: what is no longer known."""
 _LOST = "extra metadata but for the id of a write, numbers of deleted rows, checksums of logs"
 
 Op = WriteOperationType
@@ -36,9 +36,7 @@ Op = WriteOperationType
 
 @dataclass(frozen=True, slots=True)
 class _Intent:
-    """What the write was, the groups that it was about to write to, those that it was about to take out of the table, and the id that it
-    was given (`commit.outcome`).
-    """
+    """Kind of write, groups that it was about to write and to replace, and its id (`commit.outcome`)."""
 
     operation: WriteOperationType | None = None
     planned: frozenset[FileGroupId] = frozenset()
@@ -46,13 +44,13 @@ class _Intent:
     write_id: str | None = None
 
     def name(self) -> dict[str, str | None]:
-        """By which a call that is made again finds the write."""
+        """Id by which a repeated call finds the write."""
         return {} if self.write_id is None else {WRITE_ID_KEY: self.write_id}
 
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What tells of the write besides its files. `intent` is what was noted of it before; `before` the files that it found."""
+    """Evidence of the write besides its files. `intent` was recorded before; `before` are the files that it found."""
 
     intent: _Intent
     before: LiveFiles
@@ -60,9 +58,9 @@ class _Evidence:
 
 
 def recommitted(state: TableState, instant: Instant) -> HoodieCommitMetadata:
-    """What the completed write `instant` said, as far as it can be known.
+    """Metadata of the completed write `instant`, as far as it can be known.
 
-    Raises `MetadataError` where it cannot be told what the write did, `FormatError` where something else is damaged that would tell.
+    Raises `MetadataError` if it is unclear what the write did, `FormatError` if other evidence is damaged.
     """
     time = instant.requested_time
     known = _evidence(state, instant)
@@ -81,21 +79,38 @@ def recommitted(state: TableState, instant: Instant) -> HoodieCommitMetadata:
     )
 
 
+def completion_of(state: TableState, instant: Instant) -> str | None:
+    """When a completed write was completed: as its file's name says, or, where that is gone, right after it was requested. None where the
+    table's version records no completion times.
+
+    Nothing else was completed between that moment and the one that the name said, so that every read has the rows that it had. Raises
+    `MetadataError` where something was.
+    """
+    if not state.layout.orders_by_completion or instant.completed_at is not None:
+        return instant.completed_at
+    time = instant.requested_time
+    done = [one for one in state.timeline.completed() if one.requested_time != time]
+    following = earliest(one.requested_time for one in done if is_later(one.requested_time, time)) or NEVER
+    beside = [one for one in done if one.completed_at is not None and is_between(one.completed_at, time, following)]
+    if beside:
+        raise MetadataError(f"when it was completed cannot be told: {beside[0].requested_time} was completed at about that time")
+    return format_instant_time(parse_instant_time(time) + timedelta(milliseconds=1))
+
+
 def _evidence(state: TableState, instant: Instant) -> _Evidence:
     archived, time = state.archived_files(), instant.requested_time
     if not archived.is_known:
         raise MetadataError("what was written before it is archived, and the archive is damaged too")
-    writes = state.timeline.completed().writes()
-    before = [write for write in writes.older_than(time) if is_later(write.requested_time, archived.boundary)]
+    before = [write for write in writes_before(state, time) if is_later(write.requested_time, archived.boundary)]
     return _Evidence(
         _intent(state, instant),
         archived.live.after(write_record(write.requested_time, state.commit_metadata(write)) for write in before),
-        tuple(record for write in writes.newer_than(time) if (record := _record(state, write)) is not None),
+        tuple(record for write in writes_since(state, time) if (record := _record(state, write)) is not None),
     )
 
 
 def _record(state: TableState, write: Instant) -> WriteRecord | None:
-    """None for one that is damaged too: what it says is missing where it would have explained something."""
+    """Metadata of a commit; None if it is damaged too, so its evidence is missing."""
     try:
         return write_record(write.requested_time, state.commit_metadata(write))
     except MetadataError:
@@ -103,7 +118,7 @@ def _record(state: TableState, write: Instant) -> WriteRecord | None:
 
 
 def _intent(state: TableState, instant: Instant) -> _Intent:
-    """As far as that was noted before."""
+    """What was recorded before the write."""
     active, time = state.active, instant.requested_time
     for action, operation in ((Action.COMPACTION, Op.COMPACT), (Action.LOG_COMPACTION, Op.LOG_COMPACT)):
         requested = Instant(time, action, State.REQUESTED)
@@ -116,7 +131,7 @@ def _intent(state: TableState, instant: Instant) -> _Intent:
         return _Intent()
     groups = (FileGroupId(path, stat.file_id) for path, stats in noted.partition_to_write_stats.items() for stat in stats if stat.file_id)
     name = noted.extra_metadata.get(WRITE_ID_KEY)
-    return _Intent(noted.operation_type, frozenset(groups), frozenset(replaced_groups(noted)), name)
+    return _Intent(noted.operation_type, frozenset(groups), frozenset(noted.replaced_groups()), name)
 
 
 def _path(state: TableState, instant: Instant) -> str:
@@ -124,12 +139,12 @@ def _path(state: TableState, instant: Instant) -> str:
 
 
 def _begun(live: LiveGroup) -> str:
-    """The instant of the newest slice of a group."""
+    """Instant of a group's newest slice."""
     return latest(file.base_instant for file in live.files())
 
 
 def _check_nothing_is_lost(state: TableState, time: str, known: _Evidence, found: Sequence[Trace]) -> None:
-    """Raise where something says that the write wrote to a group, and neither that is there nor what a later write made of it."""
+    """Raise if evidence says that the write wrote a group of which neither its file nor a later write's result exists."""
     superseded = {group for write in known.later for group, file in write.files if not file.is_log}
     superseded.update(group for write in known.later for group in write.replaced)
     traced = {trace.group for trace in found}
@@ -150,7 +165,7 @@ def _logged_upon(state: TableState, time: str) -> set[FileGroupId]:
 
 
 def _schema(state: TableState, time: str, known: _Evidence, found: Sequence[Trace]) -> str:
-    """The Avro text of the user columns: that of its files, or of the writes around it where those agree."""
+    """Avro schema of the user columns, from its files, or from the writes around it if those agree."""
     texts = {without_meta_columns(trace.schema) for trace in found if trace.schema is not None}
     if not texts:
         texts = {text for write in _neighbours(state, time, known) if (text := state.commit_metadata(write).schema_json)}
@@ -160,18 +175,17 @@ def _schema(state: TableState, time: str, known: _Evidence, found: Sequence[Trac
 
 
 def _neighbours(state: TableState, time: str, known: _Evidence) -> list[Instant]:
-    """The writes before and after. Where only one is there, none, for the columns may have been changed by this write; but one that
-    drops partitions changes none.
+    """Schemas of the writes before and after. Empty if only one exists, because this write may have changed the columns; dropping
+    partitions does not.
     """
-    writes = state.timeline.completed().writes()
-    before, after = list(writes.older_than(time))[-1:], list(writes.newer_than(time))[:1]
+    before, after = list(writes_before(state, time))[-1:], list(writes_since(state, time))[:1]
     if known.intent.operation is Op.DELETE_PARTITION:
         return before or after
     return [*before, *after] if before and after else []
 
 
 def _replaced(state: TableState, instant: Instant, known: _Evidence, found: Sequence[Trace]) -> dict[str, tuple[str, ...]]:
-    """The groups that a replace commit took out of the table, which no file of its own tells."""
+    """Groups that a replace commit replaced; none of its own files says so."""
     live = {group for group in known.before.groups if group not in {trace.group for trace in found}}
     clustered = {FileGroupId(*group) for group in clustering_groups(state, instant)}
     if clustered:

@@ -1,4 +1,4 @@
-"""What is to be done about something that is damaged."""
+"""A remedy for a damaged file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lakehouse_engine.repair.disorder import Disorder, DisorderKind
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """`act` does what the message says; None where nothing can be done here."""
+    """`act` does what the message says; None if nothing can be done here."""
 
     disorder: Disorder
     act: Callable[[], None] | None = None
 
 
 def mending(path: str, message: str, act: Callable[[], None] | None) -> Mending:
-    """Of the damaged file at `path`."""
+    """Remedy for the damaged file at `path`."""
     return Mending(Disorder(DisorderKind.DAMAGED_FILE if act is not None else DisorderKind.BEYOND_REPAIR, path, message), act)

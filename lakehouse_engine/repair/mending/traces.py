@@ -1,4 +1,4 @@
-"""What a write left in the data files of a table: base files carry its instant in their names, blocks of logs in their headers."""
+"""Traces of a write in data files: base files carry its instant in their names, log blocks in their headers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _ROWS = DATA_BLOCKS | {BlockType.DELETE}
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One file that the write made, or wrote to; `schema` is the Avro text that it stored there, None where there is none.
+    """One file that the write made or appended to; `schema` is the Avro schema in it, None without one.
 
-    `stat` is as the write's commit had it, without what no file tells: how many rows were deleted, and how long it took.
+    `stat` is the commit's entry without what files cannot tell: the number of deleted rows, and the duration.
     """
 
     group: FileGroupId
@@ -39,9 +39,9 @@ class Trace:
 
 
 def traces(state: TableState, instant_time: str, previous: Mapping[FileGroupId, str]) -> list[Trace]:
-    """Every file of the write, all of them read to their end; `previous` is the instant of each group's slice before the write.
+    """Every file of the write, read to its end; `previous` is each group's slice before the write.
 
-    Raises `MetadataError` where it cannot be told which files are the write's, `CorruptFileError` and `CorruptLogError` for a damaged one.
+    Raises `MetadataError` if it is unclear which files are the write's, `CorruptFileError` and `CorruptLogError` for a damaged one.
     """
     lister, found = StorageLister(state.storage), list[Trace]()
     for partition in state.view.partitions():
@@ -97,7 +97,7 @@ def _of_base(storage: Storage, base: BaseFile, previous: str | None) -> Trace:
 
 
 def _own_rows(storage: Storage, base: BaseFile) -> int:
-    """Rows that the file's own write brought; all of them in a table without meta columns, where no row says."""
+    """Rows that the write itself brought; all of them in a table without meta columns, where rows do not say."""
     with open_base_file(storage, base.path) as file:
         if COMMIT_TIME not in file.schema_arrow.names:
             return int(file.metadata.num_rows)
@@ -107,7 +107,7 @@ def _own_rows(storage: Storage, base: BaseFile) -> int:
 
 def _of_log(storage: Storage, log: LogFile, instant_time: str, bases: Mapping[tuple[str, str], str]) -> Trace | None:
     blocks = list(read_blocks(mapped(storage, log.path)))
-    # A stretch whose writer cannot be told matters only beside blocks of the write: elsewhere dead writers leave such.
+    # A damaged part without a known writer matters only beside blocks of the write; dead writers leave such parts elsewhere.
     own = [block for block in blocks if block.type in _ROWS and block.instant_time == instant_time]
     suspects = {instant_time, None} if own else {instant_time}
     torn = [block for block in blocks if block.type is BlockType.CORRUPT and block.instant_time in suspects]
@@ -141,7 +141,7 @@ def _rows(block: LogBlock) -> int:
 
 
 def _check_no_attempts(found: list[Trace]) -> None:
-    """Which of two base files of one group is the write's only its commit says: the other is what a failed attempt of a task left."""
+    """Raise if a group has two base files of the write: only its commit says which counts, the other is from a failed task attempt."""
     seen: dict[FileGroupId, str | None] = {}
     for trace in found:
         if trace.stat.log_files is None:

@@ -1,24 +1,24 @@
-"""A restore that has begun and whose plan nobody has any more: one of Hudi's, for this engine writes the plan into both of its files.
+"""A restore that has begun and whose plan is lost. Only Hudi's: this engine writes the plan into both state files.
 
-The table cannot be opened then, for it cannot be told which of its writes the restore takes back. Hudi takes them back one after the
-other, newest first, so that without the restore the table is whole, as of the newest write that it has not come to.
+The table cannot be opened, because it is unclear which writes the restore takes back. Hudi takes them back one by one, newest first, so
+without the restore the table is whole as of the newest remaining write.
 """
 
 from __future__ import annotations
 
 from lakehouse_engine.errors import InstantNotFoundError, MetadataError
-from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.format.v6.layout import layout_of
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
 from lakehouse_engine.repair.mending.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import ConfigStore
-from lakehouse_engine.view.restores import restore_plan
+from lakehouse_engine.timeline.restores import restore_plan
 
 
 def unplanned_restore(storage: Storage) -> Mending | None:
-    """What is to be done about the oldest such restore; None where there is none. Its files stay as copies."""
+    """Remedy for the oldest such restore; None without one. Copies of its files are kept."""
     active = ActiveTimeline(storage, layout_of(ConfigStore(storage).read()))
     timeline = active.load()
     for instant in timeline:
@@ -42,7 +42,7 @@ def _is_planned(active: ActiveTimeline, instant: Instant) -> bool:
 
 
 def _drop(active: ActiveTimeline, instant: Instant) -> None:
-    """The inflight file goes first: a restore that was only requested, and whose plan is damaged, has not begun."""
+    """The inflight file goes first: a restore that was only requested, with a damaged plan, has not begun."""
     for state in (State.INFLIGHT, State.REQUESTED):
         path = _path(active, instant.at(state))
         if active.storage.head(path) is not None:

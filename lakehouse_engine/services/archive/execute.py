@@ -29,7 +29,7 @@ from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.checkpoints import SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.kept import KeptCommits
-from lakehouse_engine.view.restores import restores
+from lakehouse_engine.timeline.restores import restores
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse_engine.errors import FormatError, StorageError
 from lakehouse_engine.format.log.blocks import LogBlock
-from lakehouse_engine.format.timeline.archived import MERGE_PLAN, archive_blocks, archive_file_name, merge_archives, merged_from
+from lakehouse_engine.format.v6.archived import MERGE_PLAN, archive_blocks, archive_file_name, merge_archives, merged_from
 from lakehouse_engine.options import ArchiveOptions
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.archived import ArchivedTimeline

@@ -10,7 +10,6 @@ from lakehouse_engine.errors import SavepointError
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.order import is_later
 from lakehouse_engine.options import ArchiveOptions
-from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.services.archive.execute import execute_archive
 from lakehouse_engine.services.archive.plan import has_replaced_files
 from lakehouse_engine.view.table_state import TableState
@@ -34,7 +33,7 @@ def check_passed(state: TableState, instant_time: str) -> Instant | None:
     Raises `SavepointError` for a replace commit of which replaced files are still there: archived, it would not hide them any more.
     """
     commit = next((found for found in state.timeline.completed().writes() if found.requested_time == instant_time), None)
-    if commit is None or not is_later(proven_since(state), instant_time):
+    if commit is None or not is_later(state.proven_since, instant_time):
         return None
     if commit.action is Action.REPLACE_COMMIT and has_replaced_files(state, commit):
         raise SavepointError(

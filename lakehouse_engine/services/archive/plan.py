@@ -15,10 +15,9 @@ from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.clean.policies import retention
 from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.timeline.restores import took_rows
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.protected import savepoint_metadata
-from lakehouse_engine.view.restores import took_rows
-from lakehouse_engine.view.slicing import replaced_groups
 from lakehouse_engine.view.table_state import TableState
 
 _COUNTED_ALONE = (Action.CLEAN, Action.ROLLBACK)
@@ -162,7 +161,7 @@ def _compacting(state: TableState, options: CompactionOptions) -> Iterator[_Stop
 
 def has_replaced_files(state: TableState, instant: Instant) -> bool:
     """Whether a file is left of any group that a completed replace commit took out of the table."""
-    groups = replaced_groups(state.commit_metadata(instant))
+    groups = state.commit_metadata(instant).replaced_groups()
     lister = StorageLister(state.storage)
     stored = {partition: [file.name for file in lister.files(partition)] for partition in {group.partition_path for group in groups}}
     return any(_is_of(name, group) for group in groups for name in stored[group.partition_path])

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import FormatError, StorageError
-from lakehouse_engine.format.timeline.archived import archive_file_name, archive_file_number, render_archive
-from lakehouse_engine.format.timeline.archived_record import archived_entry
+from lakehouse_engine.format.v6.archived import archive_file_name, archive_file_number, render_archive
+from lakehouse_engine.format.v6.archived_record import archived_entry
 from lakehouse_engine.format.v8.history import HistoryEntry
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time

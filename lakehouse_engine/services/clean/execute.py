@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakehouse_engine.commit.begun_cleans import partition_outcome, planned_files, stored_plan
+from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import delete_cleaned
-from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.commit.versions import needed_files
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.services.clean.plan import savepoints_seen
@@ -85,7 +85,7 @@ def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: M
         bootstrap_partition_metadata={},
         extra_metadata={key: text for key, text in (plan.extra_metadata or {}).items() if key != SAVEPOINTED} | savepoints_seen(state),
     )
-    timeline.complete(inflight, encode_plan(metadata), completion_time(state, inflight))
+    complete(state, inflight, metadata)
     kept = tuple(f"{path} is kept: {reason}" for path, reason in sorted(held.items()))
     return ExecutedClean(inflight.at(State.COMPLETED), tuple(path for paths in files.values() for path in paths), kept)
 

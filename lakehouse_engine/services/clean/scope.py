@@ -18,7 +18,6 @@ from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.plans import HoodieCleanMetadata
 from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.options.services import CLEAN_VERSIONS
-from lakehouse_engine.read.completeness import proven_since
 from lakehouse_engine.services.clean.policies import KEEP_LATEST_FILE_VERSIONS, Retention
 from lakehouse_engine.view.table_state import TableState
 
@@ -48,7 +47,7 @@ def scope_of(state: TableState, options: CleanOptions, kept: Retention) -> Scope
     else:
         damaged = False
     since, is_known = _since(last, options)
-    proven = proven_since(state)
+    proven = state.proven_since
     writes = state.timeline.completed().writes()
     looked_at = writes if kept.earliest is None else writes.older_than(kept.earliest.requested_time)
     touched: set[str] = set()

@@ -8,7 +8,7 @@ from lakehouse_engine.commit.beside.foreign import left_by_hudi
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import claim, table_clock, wall_time
 from lakehouse_engine.errors import MetadataError, StorageError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.services import CleanResult
 from lakehouse_engine.options import CleanOptions

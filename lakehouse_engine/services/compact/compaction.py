@@ -10,7 +10,7 @@ from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.plans import HoodieCompactionPlan
@@ -71,8 +71,8 @@ class Compaction:
     def run(self, job: CompactionJob, runner: TaskRunner) -> HoodieCommitMetadata:
         return compaction_metadata(COMPACTION, job, runner.run(compact_slice, job.tasks, name="compact"))
 
-    def check_stands(self, job: CompactionJob, state: TableState) -> None:
-        """Raise `CompactionError` where somebody removed the plan, or changed a slice of it."""
+    def settle(self, job: CompactionJob, metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
+        """All of it, or `CompactionError` where somebody removed the plan, or changed a slice of it."""
         time = job.requested.requested_time
         pending = [instant.requested_time for instant in pending_plans(state, COMPACTION.action)]
         if time not in pending or read_plan(state, time, COMPACTION.action).operations != job.plan.operations:
@@ -87,3 +87,4 @@ class Compaction:
                 instant=time,
                 table=state.config.name,
             )
+        return metadata

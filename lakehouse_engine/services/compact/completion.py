@@ -30,7 +30,6 @@ def file_context(state: TableState, time: str, schema: str, options: WriteOption
         avro_schema=with_meta_columns(schema),
         options=options,
         unique_columns=frozenset(keys) if len(keys) == 1 else frozenset(),
-        partition_columns=state.config.partition_fields,
         populate=state.config.populates_meta_fields,
         logs_by_writer=state.layout.orders_by_completion,
     )

@@ -80,8 +80,8 @@ class LogCompaction:
     def run(self, job: LogCompactionJob, runner: TaskRunner) -> HoodieCommitMetadata:
         return compaction_metadata(LOG_COMPACTION, job, runner.run(compact_logs, job.tasks, name="log_compact"))
 
-    def check_stands(self, job: LogCompactionJob, state: TableState) -> None:
-        """Raise `CompactionError` where a program without the table lock may have logged to the slices before the new blocks were made."""
+    def settle(self, job: LogCompactionJob, metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
+        """All of it, or `CompactionError` where a program without the table lock may have logged to the slices meanwhile."""
         now, time = state.refresh(), job.requested.requested_time
         check_no_older_write(LOG_COMPACTION, now)
         if is_outdated(now, time, [task.piece.slice for task in job.tasks]):
@@ -90,6 +90,7 @@ class LogCompaction:
                 instant=time,
                 table=state.config.name,
             )
+        return metadata
 
 
 def _slices(state: TableState, plan: HoodieCompactionPlan) -> list[FileSlice]:

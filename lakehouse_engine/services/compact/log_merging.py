@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lakehouse_engine.files.base_positions import positions_footer
+from lakehouse_engine.files.base_positions import PositionForm
 from lakehouse_engine.files.log_records import DELETED, LogOutcome, values_of_fields
-from lakehouse_engine.files.log_scanner import LoggedSlice, ScannedLogs
+from lakehouse_engine.files.log_scanner import ScannedLogs
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceMerge, SliceReader
 from lakehouse_engine.format.avro.avro_schema import without_columns
@@ -26,6 +25,7 @@ from lakehouse_engine.format.log.delete_block import encode_delete_content
 from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.order import age, in_time_order
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.write.tasks.base_files import FileContext, attempt_at
@@ -62,8 +62,10 @@ def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
         merge = task.reader.merge(task.piece, columns, spill)
         scan_ms = int((time.monotonic() - began) * 1000)
         header = _header(context, merge.scanned)
-        data = _data_blocks(task, header, merge.outcome, columns)
-        content = b"".join([*data, *_delete_blocks(task, header, merge)])
+        rule = merge.rules.settled(context.schema) if merge.settled else None
+        form = PositionForm(piece.base_file, rule, in_headers=context.logs_by_writer)
+        data = _data_blocks(task, header, merge.outcome, columns, form)
+        content = b"".join([*data, *_delete_blocks(task, header, merge, form)])
     finally:
         context.storage.delete_tree(spill.folder)
     attempt = attempt_at(context, file, MarkerType.APPEND)
@@ -84,14 +86,16 @@ def _header(context: FileContext, scanned: ScannedLogs) -> dict[int, str]:
     }
 
 
-def _data_blocks(task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str]) -> Iterator[bytes]:
+def _data_blocks(
+    task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str], form: PositionForm
+) -> Iterator[bytes]:
     """The rows that keys ended as, in their order in the logs; those that do not have all columns in blocks of their own."""
     codes = np.flatnonzero(outcome.rows >= 0)
     codes = codes[np.argsort(outcome.rows[codes], kind="stable")]
     parts = [(frozenset[str](), np.arange(len(codes)))] if outcome.absent is None else outcome.absent.take(outcome.rows[codes]).by_columns()
     for absent, some in parts:
         present = [name for name in columns if name not in absent]
-        yield from _blocks_of(task, _partly(header, absent) if absent else header, outcome, present, codes[some])
+        yield from _blocks_of(task, _partly(header, absent) if absent else header, outcome, present, codes[some], form)
 
 
 def _partly(header: dict[int, str], absent: frozenset[str]) -> dict[int, str]:
@@ -100,36 +104,41 @@ def _partly(header: dict[int, str], absent: frozenset[str]) -> dict[int, str]:
 
 
 def _blocks_of(
-    task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str], codes: Rows
+    task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str], codes: Rows, form: PositionForm
 ) -> Iterator[bytes]:
     """The rows of some keys, in data blocks of `write.batch.size` each; usually there is one."""
     context, data = task.context, outcome.data.select(list(columns))
     step = max(1, int(data.num_rows * context.options.batch_size_mb * _MEGABYTE / max(1, data.nbytes)))
     for start in range(0, len(codes), step):
         keys = codes[start : start + step]
-        some = take_rows(data, outcome.rows[keys]).combine_chunks()
+        said = form.of_rows(_positions(outcome, keys))
+        some = take_rows(data, outcome.rows[keys if said.order is None else keys[said.order]]).combine_chunks()
+        positioned = {**header, **said.header}
         if context.options.log_block_format == "AVRO":
-            yield render_block(BlockType.AVRO_DATA, header, render_avro_block(header[HeaderKey.SCHEMA], some))
+            yield render_block(BlockType.AVRO_DATA, positioned, render_avro_block(header[HeaderKey.SCHEMA], some))
         else:
-            at = None if outcome.positions is None else outcome.positions[keys]
-            footer = positions_footer(task.piece.slice.base_file, task.reader.rules, task.reader.schema, at)
-            yield render_block(BlockType.PARQUET_DATA, header, render_parquet_block(some, footer=footer))
+            yield render_block(BlockType.PARQUET_DATA, positioned, render_parquet_block(some, footer=said.footer))
 
 
-def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMerge) -> Iterator[bytes]:
+def _positions(outcome: LogOutcome, codes: Rows) -> Rows | None:
+    return None if outcome.positions is None else outcome.positions[codes]
+
+
+def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMerge, form: PositionForm) -> Iterator[bytes]:
     """Deletions that always apply, then those with ordering values: a block's entries without a value would say "null"."""
     deleted = np.flatnonzero(merge.outcome.rows == DELETED)
     if not len(deleted):
         return
-    keys, ordering = merge.outcome.known_keys.take(pa.array(deleted)), merge.outcome.deletions(deleted)
-    always = ordering.is_null()
-    for mask, valued in ((always, False), (pc.invert(always), True)):
-        some = keys.filter(mask)
-        if len(some):
-            partitions = pa.repeat(task.piece.slice.partition_path, len(some))
-            values = values_of_fields(ordering.filter(mask)) if valued else []
+    always = np.asarray(merge.outcome.deletions(deleted).is_null())
+    for codes, valued in ((deleted[always], False), (deleted[~always], True)):
+        if len(codes):
+            said = form.of_deletions(_positions(merge.outcome, codes))
+            codes = codes if said.order is None else codes[said.order]
+            keys, partitions = merge.outcome.known_keys.take(pa.array(codes)), pa.repeat(task.piece.slice.partition_path, len(codes))
+            values = values_of_fields(merge.outcome.deletions(codes)) if valued else []
             one, several = (values[0], ()) if len(values) == 1 else (None, values)
-            yield render_block(BlockType.DELETE, header, encode_delete_content(some, partitions, one, orderings=several))
+            content = encode_delete_content(keys, partitions, one, orderings=several)
+            yield render_block(BlockType.DELETE, {**header, **said.header}, content)
 
 
 def _stat(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogScope, scan_logs
+from lakehouse_engine.files.log_scanner import LogScope, scan_logs
+from lakehouse_engine.manifest import missing
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieCompactionStrategy
 from lakehouse_engine.options import CompactionOptions
-from lakehouse_engine.read import completeness
 from lakehouse_engine.services.compact.plan import compactable, group_of, operation_of, read_plan
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.view.slicing import mixes_log_names
@@ -44,7 +45,7 @@ def plan_log_compaction(state: TableState, options: CompactionOptions) -> Hoodie
 def logged_slices(state: TableState, slices: list[FileSlice]) -> list[LoggedSlice]:
     """Slices with what completed commits say about the log files that they have."""
     found = []
-    for piece in completeness.logged_slices(state, None, slices):
+    for piece in missing.logged_slices(state.manifest, None, slices):
         paths = {log.path for log in piece.slice.log_files}
         found.append(replace(piece, promises=tuple(promise for promise in piece.promises if promise.path in paths)))
     return found

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse_engine.files.base_file import RowGroups, opened_groups
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.row_pool import SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import BaseRowsBy, Met, SliceMerge, SliceReader, plain
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import FILE_NAME, META_COLUMNS
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.write.tasks.base_files import (
     FileContext,

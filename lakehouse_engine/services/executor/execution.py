@@ -112,7 +112,7 @@ class _Execution(Generic[Plan, Task]):
         metadata = self.service.run(job, self.runner)
         with ExitStack() as lock:
             state = self._locked_at_last(job, lock)
-            self.service.check_stands(job, state)
+            metadata = self.service.settle(job, metadata, state)
             self.publication.publish(state, job.requested.at(State.INFLIGHT), metadata)
         return metadata
 
@@ -153,5 +153,5 @@ def take_back(state: TableState, instant: Instant, *, of_dead: bool = False) -> 
     state.active.delete(inflight)
     if is_coming:
         return
-    take_back_files(storage, time)
+    take_back_files(state, time)
     storage.delete_tree(marker_folder(time))

@@ -8,7 +8,7 @@ from typing import Any
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import StoredFileExistsError, TimelineError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.services.executor.service import Kind, Plan, Service
 from lakehouse_engine.storage.base import Storage

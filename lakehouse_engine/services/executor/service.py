@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
@@ -51,7 +51,8 @@ class Job(Generic[Plan, Task]):
 class Service(Protocol[Plan, Task]):
     """A kind of plan: how it is made, and what carrying it out means."""
 
-    kind: ClassVar[Kind]
+    @property
+    def kind(self) -> Kind: ...
 
     @property
     def lease(self) -> Lease | None:
@@ -73,6 +74,9 @@ class Service(Protocol[Plan, Task]):
         """Run the tasks; returns the metadata of the commit that they make."""
         ...
 
-    def check_stands(self, job: Job[Plan, Task], state: TableState) -> None:
-        """Raise the error of the kind unless the job may be published. `state` is the table under its lock."""
+    def settle(self, job: Job[Plan, Task], metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
+        """What of `metadata`, which `run` made, may be published. `state` is the table under its lock; what no write stat names is removed.
+
+        Raises the error of the kind where nothing may be.
+        """
         ...

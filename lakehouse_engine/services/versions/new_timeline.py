@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import MetadataError
-from lakehouse_engine.format.timeline.archived import archive_file_name, render_archive
-from lakehouse_engine.format.timeline.converted import Conversion, is_clustering_plan
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.archived import archive_file_name, render_archive
+from lakehouse_engine.format.v6.converted import Conversion, is_clustering_plan
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v8.history import HistoryEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import age, in_time_order

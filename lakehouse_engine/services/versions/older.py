@@ -8,7 +8,7 @@ the partition of nulls; a metadata table of theirs is dropped. Such a table cann
 from __future__ import annotations
 
 from lakehouse_engine.errors import FormatError, VersionChangeError
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.changed_properties import VERSION_KEY
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import VersionChange

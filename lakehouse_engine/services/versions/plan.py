@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakehouse_engine.commit.beside.pending import pending_groups
 from lakehouse_engine.errors import OptionError, VersionChangeError
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.format.v8.changed_properties import ChangedProperties, moves_timeline, properties_in
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
@@ -148,7 +148,7 @@ def _to_six(state: TableState) -> Iterator[str]:
     if held:
         raise VersionChangeError(
             f"the pending clustering {clustered[held[0].partition_path, held[0].file_id]} has file groups with logs in its plan, which"
-            " cannot be compacted before it, and which Hudi 0.x would read wrong; let Hudi run the clustering or roll it back",
+            " cannot be compacted before it, and which Hudi 0.x would read wrong; run the clustering (`cluster`), or roll it back with Hudi",
             partition=held[0].partition_path,
             file_id=held[0].file_id,
             table=config.name,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CommitConflictError
-from lakehouse_engine.format.timeline.layout import layout_of
+from lakehouse_engine.format.v6.layout import layout_of
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import VersionChange
 from lakehouse_engine.model.table_config import TableType

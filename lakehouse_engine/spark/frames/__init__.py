@@ -1,4 +1,4 @@
-"""Tables as DataFrames: plans of reading over files that Spark reads itself, and over what it cannot. Loaded as `spark`."""
+"""Tables as DataFrames: plans over files that Spark reads itself, and over what it cannot read. Imported as `spark`."""
 
 from __future__ import annotations
 

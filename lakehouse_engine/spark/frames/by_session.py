@@ -1,4 +1,4 @@
-"""What is kept with a session, up to a limit for each."""
+"""Caches per session, each with a limit."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _KEPT = "_lakehouse_kept"
 
 
 def analyzed_bytes(columns: int, files: int = 0) -> int:
-    """About as many bytes as the JVM has of so many columns and files of a frame that it has analyzed: of a thousand columns megabytes."""
+    """Approximate bytes that the JVM holds for an analysed frame with that many columns and files: megabytes for a thousand columns."""
     return columns * 2048 + files * 1024
 
 
 class BySession(Generic[Value]):
-    """A `BoundedCache` of each session. Thread-safe. What drops out of one, as a frame, goes on working for who holds it.
+    """A `BoundedCache` per session. Thread-safe. An evicted frame keeps working for its holders.
 
-    It hangs on the session: a frame knows its session, so that one which is the key of what is kept elsewhere would never go.
+    It is attached to the session: as the key of a global cache, a session would be kept alive by its own frames.
     """
 
     def __init__(self, limit: int, weight: Callable[[Value], int]) -> None:
         self._limit, self._weight, self._lock = limit, weight, Lock()
 
     def of(self, spark: SparkSession | SparkContext) -> BoundedCache[Value]:
-        """That of one session, or of what all sessions of an application share, which it has from here on."""
+        """Cache of this session, or one that all sessions of an application share."""
         with self._lock:
             kept: dict[Any, BoundedCache[Value]] = vars(spark).setdefault(_KEPT, {})
             return kept.setdefault(self, BoundedCache(self._limit, self._weight))

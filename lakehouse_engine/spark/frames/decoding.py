@@ -1,7 +1,7 @@
-"""Files and slices of a plan read by executors, in each query anew: base files and logs come merged, and nothing of them is on the driver.
+"""Files and slices that executors read and merge in each query; nothing of them is on the driver.
 
-A task of the job reads some of them, one after the other, part by part. What a plan consists of travels in the job's closure: it is bound
-to these files, whatever is committed later. Spark cannot tell its columns from here, so that only those that are asked for are read.
+A task of the job reads some of them one after the other, part by part. The job's closure carries the plan: it is bound to these files,
+whatever is committed later. Spark does not know which columns it could skip, so only requested ones are read.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.local import LocalStorage
 
 _MOST, _OPENING = 128 * 1024 * 1024, 4 * 1024 * 1024
-"""Bytes of one task, and what opening a slice counts for: Spark's defaults for its own file scans. A slice is never cut."""
+"""Bytes per task, and the cost of opening a slice: Spark's defaults for its own scans. A slice is never split."""
 
 _BATCH = 1 << 16
-"""Rows that go to the JVM at once."""
+"""Rows per batch to the JVM."""
 
 _HELD = 256 * 1024 * 1024
-"""Bytes of log rows of one slice that a task holds in memory; what is more goes through files of the executor's own."""
+"""Bytes of log rows of one slice that a task holds in memory; more go to temporary files of the executor."""
 
 Task = ReadTask | SliceTask
 
 
 def decoded(spark: SparkSession, storage: Storage, tasks: Sequence[Task], schema: pa.Schema, options: Mapping[str, Any]) -> DataFrame:
-    """The rows of all tasks, which have the columns of `schema` (of plain types, at least one).
+    """Rows of all tasks, with the columns of `schema` (plain types, at least one).
 
-    Nothing is read here. Where there is a cluster its executors are asked first whether they can. Raises as `prepare_executors`; what
-    `iter_task` raises is raised on executors, and shows, when the frame is run, as Spark's `PythonException` with its name and text.
+    Reads nothing yet. On a cluster the executors are first asked whether they can read. Raises as `prepare_executors`; errors of
+    `iter_task` happen on executors and show as Spark's `PythonException` with name and text.
     """
     prepare_executors(spark, storage, options)
     abilities = abilities_of(spark)
@@ -54,12 +54,12 @@ def decoded(spark: SparkSession, storage: Storage, tasks: Sequence[Task], schema
         return numbers.mapInArrow(_reading(parcels), to_spark_schema(schema))
     parts = pa.table({"id": range(len(groups)), "part": pa.array([parcels.part(number) for number in range(len(groups))], pa.binary())})
     rows = _reading_rows(parcels.without(len(groups)))
-    # A broadcast, so that each task has its part as it had its number.
+    # A broadcast, so that each task finds its part by number.
     return numbers.join(broadcast(abilities.frame(parts)), "id").mapInArrow(rows, to_spark_schema(schema))
 
 
 def grouped(tasks: Sequence[Task], parallelism: int) -> list[tuple[Task, ...]]:
-    """Tasks put together so that small ones share one of Spark's, which are as even as can be had; the largest come first."""
+    """Group tasks so that small ones share a Spark task and all are about equal; the largest come first."""
     sizes = {number: _size(task) + _OPENING for number, task in enumerate(tasks)}
     most = min(_MOST, max(_OPENING, sum(sizes.values()) // parallelism))
     found: list[list[Task]] = []
@@ -87,7 +87,7 @@ def _reading(parcels: Parcels) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
 
 def _reading_rows(shared: Parcels) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """As `_reading`, for parts that are rows; `shared` are those beside them."""
+    """Like `_reading`, for parts that are rows; `shared` are the values beside them."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         unpacking = Unpacking(shared)
@@ -98,8 +98,8 @@ def _reading_rows(shared: Parcels) -> Callable[[Iterator[pa.RecordBatch]], Itera
 
 
 def read_group(tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
-    """What an executor runs."""
-    # Spark removes what is in its own folders when a worker is killed.
+    """Function that an executor runs."""
+    # Spark cleans its own folders when a worker is killed.
     spark_folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
     with tempfile.TemporaryDirectory(prefix="lakehouse-logs-", dir=spark_folder) as folder:
         for number, task in enumerate(tasks):

@@ -1,6 +1,6 @@
-"""Plans whose files are read by this process and handed to Spark, where there is little of them: Spark needs no object store then.
+"""Small plans that this process reads and hands to Spark, which then needs no access to the object store.
 
-What was fetched is kept with its session, so that the statements of a model, or the tests after it, read the same files once.
+Fetched rows are kept with their session, so that the statements of a model and its tests read the same files once.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
 
 _GROWN = 16
-"""As many times their size in files rows may take in memory; more (equal values, for example) are left to executors."""
+"""Allowed ratio of memory to file size; rows above it (for example equal values) are left to executors."""
 _IN_PLAN = 64 * 1024
-"""Bytes of rows that a plan may hold as such, where Spark sees how little there is; more it keeps as Arrow data."""
+"""Bytes of rows that a plan may hold as rows, which show Spark how few they are; more are kept as Arrow data."""
 
 _Kept = tuple[DataFrame | None, int]
 
 
 def engine_reads(storage: Storage, options: Mapping[str, Any]) -> bool:
-    """Whether the engine, and not Spark, opens the files of a table (`lakehouse.read.files`). Raises `OptionError`."""
+    """True if the engine, not Spark, opens a table's files (`lakehouse.read.files`). Raises `OptionError`."""
     choice = READ_FILES.read(options)
     return choice == "ENGINE" or (choice == "AUTO" and storage.local_path() is None)
 
 
 class FetchedFrames(BySession[_Kept]):
-    """Frames of each session, of at most `limit` bytes a session."""
+    """Frames of each session, at most `limit` bytes per session."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit, lambda one: one[1])
 
     def get(self, spark: SparkSession, plan: ScanPlan, schema: pa.Schema, options: Mapping[str, Any]) -> DataFrame | None:
-        """The rows of a plan, which have the columns of `schema`; None where they are more than the driver takes.
+        """Rows of a plan with the columns of `schema`; None if they are too many for the driver.
 
         Raises as `read_arrow`.
         """
@@ -64,7 +64,7 @@ FETCHED = FetchedFrames(limit=256 * 1024 * 1024)
 
 
 def _key(plan: ScanPlan, schema: pa.Schema) -> Hashable:
-    """Files and logs never change under their names; one that is written on is another by its size."""
+    """Files and logs never change under their names; an appended log is another one by its size."""
     logged = tuple(effect_key(plan.reader, piece) for piece in plan.logged) if plan.reader is not None else ()
     place = identity_of(plan.storage) or plan.storage.root
     files = tuple((file.path, file.size) for file in plan.files)
@@ -85,7 +85,7 @@ def _fetched(spark: SparkSession, plan: ScanPlan, schema: pa.Schema, most: int, 
 
 @dataclass(slots=True)
 class _Budget:
-    """Bytes that tasks together may still take."""
+    """Bytes that tasks together may still use."""
 
     left: int
     _lock: Lock = field(default_factory=Lock)

@@ -1,4 +1,4 @@
-"""Files that are no table as a DataFrame."""
+"""Plain files as a DataFrame."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lakehouse_engine.options.files import FilesRead
 
 
 def files_frame(spark: SparkSession, files: FilesRead) -> DataFrame:
-    """The rows of files, as they are listed now. Raises `UnreadableFilesError` where there are none, or Spark cannot tell their columns."""
+    """Rows of files, listed now. Raises `UnreadableFilesError` if there are none, or Spark cannot infer their columns."""
     reader = spark.read.format(files.format).options(**dict(files.options))
     try:
         rows = (reader if files.schema is None else reader.schema(files.schema)).load(files.path)
-        columns = rows.schema  # Spark Connect resolves nothing before
+        columns = rows.schema  # Spark Connect resolves nothing before this
     except PySparkException as error:
         raise _told(error, files) from error
     if not columns:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.scan import ScanPlan
 
 

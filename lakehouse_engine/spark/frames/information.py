@@ -1,4 +1,4 @@
-"""`information_schema` as a DataFrame: what a query asks of the names of relations keeps the others closed."""
+"""`information_schema` as a DataFrame; relations that the query excludes by name are not opened."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def information_frame(
     *,
     for_columns: bool,
 ) -> DataFrame:
-    """The rows of `information_schema.<relation>`, at least those of `rows`. `query` runs one over the warehouse, for views' columns.
+    """Rows of `information_schema.<relation>`, at least those of `rows`. `query` runs a query over the warehouse, to get views' columns.
 
-    `for_columns`: none of the rows, for the columns of a view that reads this, which may be one of those that are listed here.
+    `for_columns`: no rows, for the columns of a view that reads this relation, and may itself be listed in it.
     """
 
     def described(name: RelationName, kind: RelationKind) -> Sequence[Described]:
         try:
             return _of_table(state_of(name)) if kind is RelationKind.TABLE else _of_view(name, query)
         except (PySparkException, LakehouseError) as error:
-            # One that is of another version, or damaged, or a view of what has changed: the others' columns are there.
+            # Skips relations of another version, damaged ones, and views whose tables changed; the others' columns are shown.
             logger.warning("information_schema.columns has no columns of %s, which cannot be read: %s", name, error)
             return []
 

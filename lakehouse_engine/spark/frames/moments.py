@@ -1,4 +1,4 @@
-"""`TIMESTAMP AS OF <expression>`, and bounds of changes: Spark says what the expression is, once, before anything is read."""
+"""`TIMESTAMP AS OF <expression>` and bounds of changes: Spark computes the expression once, before anything is read."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import UnsupportedSqlError
 
 Arguments = Sequence[Any] | Mapping[str, Any] | None
-"""Values of a statement's parameters, by position or by name."""
+"""Values of a statement's parameters, by position or name."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment_of_literal(spark: SparkSession, text: str) -> int:
-    """Microseconds since 1970 of `timestamp <text>` in the session. Raises `PySparkException` for a text that is no moment."""
+    """Microseconds since 1970 of `timestamp <text>` in the session. Raises `PySparkException` for an invalid text."""
     # With spark.sql.timestampType=TIMESTAMP_NTZ a literal without an offset is cast where it meets a column, as it is here.
-    [row] = spark.sql(f"select unix_micros(cast(timestamp {text} as timestamp))").collect()
+    # Rows of `values` are computed by the optimizer, without a job.
+    [row] = spark.sql(f"select unix_micros(cast(timestamp {text} as timestamp)) from values (1)").collect()
     return int(row[0])
 
 
 def computed_moment(spark: SparkSession, expression: str, args: Arguments, said: str) -> str | datetime:
-    """A moment, or the text that the expression gives, which is read like a literal. A date begins in the session's time zone.
+    """A moment, or the text that the expression gives, which is read like a literal. A date means its start in the session's time zone.
 
-    Raises `UnsupportedSqlError` for what has no value of its own (columns, `rand()`), is null, or is no timestamp, date or text. `said` is
-    the clause or call of the statement, for these errors.
+    Raises `UnsupportedSqlError` if the value depends on more than constants (columns, `rand()`), is null, or is not a timestamp, date or
+    text. `said` is the clause or call of the statement, for these errors.
     """
     named = dict(args) if isinstance(args, Mapping) else {}
-    # Twice in one query: what is not the same both times is no moment.
+    # Computed twice in one query: an expression with two values is not a moment.
     text = f"select ({expression}) as moment, ({expression}) as again"
     try:
         frame = spark.sql(text, args=named) if named else spark.sql(text)

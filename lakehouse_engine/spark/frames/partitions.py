@@ -1,8 +1,7 @@
-"""Whether Spark may take partition columns from the names of directories, as it does of its own tables, and skip directories by them.
+"""Decides whether Spark may infer partition columns from directory names, as for its own tables, and skip directories by them.
 
-It reads `column=value` directories, takes every `%XX` for an escaped character, and the default partition for null. So the paths must be
-made in that way, of columns whose text it casts back to the very value that is in the files; of anything else the files are read as they
-are, and nothing is skipped.
+Spark reads `column=value` directories, decodes every `%XX`, and takes the default partition for null. So paths must be made that way, from
+columns whose text it casts back to the value in the files. Otherwise all files are read, without skipping.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from lakehouse_engine.storage.paths import parent_of
 
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
 _PASSED_OVER = "._COPYING_"
-"""The end of names, also of directories, that Spark passes over when it lists a folder."""
+"""Endings of file and directory names that Spark skips in listings."""
 _PLAIN_SCALE = 6
 """Up to this scale decimals are written without an exponent (`record.text`)."""
 
 
 def as_path(uri: str) -> str:
-    """One file's address for Spark, which takes paths for patterns."""
+    """A file's address for Spark, which treats paths as patterns."""
     return _PATTERN.sub(r"\\\g<0>", uri)
 
 
 def tells_values(rules: PathRules | None, files: Sequence[str]) -> bool:
-    """Whether Spark makes of the paths of all files (relative to the table) the values that the rows in them have."""
+    """True if Spark infers from all files' paths (relative to the table) the values that their rows hold."""
     if rules is None or not rules.hive_style or rules.fields != tuple(column.name for column in rules.columns):
         return False
-    # A text column's default partition holds nulls, or empty texts, or both: its values are unknown, and so None here.
+    # A text column's default partition holds nulls, empty texts or both: its value is unknown, so None here.
     return all(_tells(rules, path) for path in {parent_of(file) for file in files})
 
 
@@ -48,5 +47,5 @@ def _tells(rules: PathRules, path: str) -> bool:
 
 
 def _is_fraction(value: pa.Scalar) -> bool:
-    """A decimal may be written with an exponent, in which nobody looked at what Spark makes of it."""
+    """A decimal may have an exponent, for which Spark's reading was not verified."""
     return bool(pat.is_decimal(value.type) and value.type.scale > _PLAIN_SCALE)

@@ -1,4 +1,4 @@
-"""Snapshots under temporary names: what a bound statement reads."""
+"""Snapshots under temporary view names, for bound statements."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from lakehouse_engine.storage.read_only import refusal
 from lakehouse_engine.view.table_state import TableState
 
 _KEPT = 256
-"""Temporary views kept at once. A DataFrame on Spark Connect resolves its names when it runs, so a view outlives its statement."""
+"""Temporary views kept at once. A Spark Connect frame resolves its names when it runs, so a view outlives its statement."""
 
 _MOMENTS: BoundedCache[int] = BoundedCache(1_000)
-"""Those of TIMESTAMP literals, by time zone and text."""
+"""Values of TIMESTAMP literals, by time zone and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """One reading of a table: the query, what narrowed it (as text; None: nothing did), and the plan that it was made."""
+    """One read of a table: the query, its narrowing condition (as text, or None), and the plan before and after."""
 
     name: RelationName
     state: TableState
@@ -56,14 +56,13 @@ class TableRead:
     condition: str | None
     planned: ScanPlan
     read: ScanPlan
-    """The plan without the files that statistics ruled out."""
+    """The plan without files that statistics exclude."""
 
 
 class Reads:
-    """What one statement (or several that belong together) reads: each table at the one state of its first reading.
+    """What one statement (or a group) reads: each table in the state of its first read.
 
-    `partial` says of a table whose rows were read by a condition on its partitions only which paths those are. `seen` has every reading,
-    where it was set to a list.
+    `partial` holds the paths read of tables that were limited to partitions. `seen` collects every read, if it is a list.
     """
 
     def __init__(self, state_of: Callable[[RelationName], TableState]) -> None:
@@ -77,7 +76,7 @@ class Reads:
         self.seen: list[TableRead] | None = None
 
     def state(self, name: RelationName, *, current: bool = True) -> TableState:
-        """The table's state for this reading; `current`: its newest rows are read, rather than an older state or a range of changes."""
+        """State of the table for this reading; `current`: its newest rows are read, not an older state or a range of changes."""
         if name not in self._states:
             self._states[name] = self._state_of(name)
             self._first.setdefault(name, self._states[name])
@@ -85,15 +84,15 @@ class Reads:
         return self._states[name]
 
     def pinned(self, name: RelationName) -> TableState | None:
-        """The state that the table is read at, if it was read."""
+        """State in which the table was read, if it was."""
         return self._states.get(name)
 
     def narrow(self, name: RelationName, partitions: Iterable[str]) -> None:
-        """The (one) reading of the table's newest rows is of these partitions only."""
+        """Record that the (one) read of the table's newest rows was limited to these partitions."""
         self._partial[name] = frozenset(partitions)
 
     def expected(self, name: RelationName) -> ExpectedState | None:
-        """The state that a write of the table rests on; None where its newest rows were not read."""
+        """State that a write of the table depends on; None if its newest rows were not read."""
         if not self._current[name]:
             return None
         partitions = self._partial.get(name) if self._current[name] == 1 else None
@@ -101,26 +100,26 @@ class Reads:
         return expected if partitions is None else expected.within(partitions)
 
     def beside(self, catalog: str, state_of: Callable[[RelationName], TableState]) -> Reads:
-        """What the same statements read of an attached catalog."""
+        """Reads of the same statements in an attached catalog."""
         found = self._attached.setdefault(catalog, Reads(state_of))
         found.seen = self.seen
         return found
 
     @property
     def states(self) -> Mapping[RelationName, TableState]:
-        """Every table that was read, as it was."""
+        """Every table that was read, with its state."""
         return self._states
 
     def wrote(self, name: RelationName, instant: str) -> None:
-        """A write of the reader's own: from here on the table is read with it, and expected as it was read first, with it."""
+        """Record an own write: later reads of the table include it, and the expected state is the first read plus that write."""
         if self._states.pop(name, None) is not None:
             self._own.setdefault(name, []).append(instant)
 
 
 class Pins:
-    """Binds statements of one session: every table a statement reads is pinned once, to its newest commit at that moment.
+    """Binds statements of one session: every table that a statement reads is pinned once, to its newest commit at that moment.
 
-    `called`: a name of the catalog, which may stand before a schema's. `attached`: pins of other catalogs, which are read only, by name.
+    `called`: the catalog's name, which may precede a schema's. `attached`: pins of other, read-only catalogs, by name.
     """
 
     def __init__(
@@ -149,48 +148,48 @@ class Pins:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """Those that count for every table of the session, over what it has stored."""
+        """Options for every table of the session, over its stored ones."""
         return self._options
 
     def knows(self, parts: Parts) -> bool:
-        """Whether a name is a table or stored view of the warehouse, or of its information_schema. A single part is looked for in the
-        current schema. Whatever is named in an attached catalog is known: where it is not there, nobody else has it.
+        """True if a name is a table or stored view of the warehouse or its information_schema. A single part is looked up in the current
+        schema. Every name in an attached catalog counts as known, because nothing else has it.
         """
         is_here = self._catalog.kind_of(self.qualified(parts)) is not None or self._information(parts) is not None
         return is_here or self.elsewhere(parts) is not None
 
     def _information(self, parts: Parts) -> str | None:
-        """The relation of information_schema, unless the warehouse has one of that name itself."""
+        """The relation of information_schema, unless the warehouse has one with that name."""
         qualified = self.qualified(parts)
         found = information_relation(self._catalog, qualified)
         return found if found is not None and self._catalog.kind_of(qualified) is None else None
 
     def elsewhere(self, parts: Parts) -> tuple[Pins, Parts] | None:
-        """The attached catalog that a name of three parts begins with, and the rest; None for a name of the warehouse."""
+        """Attached catalog at the start of a three-part name, and the rest; None for a name of the warehouse."""
         found = self._attached.get(parts[0].lower()) if len(parts) == 3 else None
         return None if found is None else (found, parts[1:])
 
     def qualified(self, parts: Parts) -> Parts:
-        """The name with its schema, and without the catalog's."""
+        """The name with its schema and without the catalog's."""
         if len(parts) == 3 and parts[0].lower() == self.called:
             return parts[1:]
         return (self.current_schema, *parts) if len(parts) == 1 and self.current_schema else parts
 
     def name(self, parts: Parts) -> RelationName:
-        """The relation that a statement names. Raises `SqlError` for one part without a current schema, and `ReadOnlyError` for one of an
-        attached catalog: whoever reads there has been sent there before.
+        """The relation that a statement names. Raises `SqlError` for one part without a current schema, and `ReadOnlyError` for an attached
+        catalog, whose readers were routed before.
         """
         if (found := self.elsewhere(parts)) is not None:
             raise refusal(parts[0], found[0]._catalog.storage.root)
         return RelationName.of(self.qualified(parts))
 
     def check(self, text: str) -> None:
-        """Refuse a statement on files, unless those are allowed. Raises `UnsupportedSqlError`."""
+        """Refuse a statement on files unless those are allowed. Raises `UnsupportedSqlError`."""
         if not self._allow_files:
             check_no_files(text, self.knows)
 
     def reads(self) -> Reads:
-        """For a statement that begins."""
+        """Reads of a new statement."""
         return Reads(self._state_of)
 
     def bind(self, text: str, reads: Reads, args: Arguments = None) -> Bound:
@@ -201,19 +200,19 @@ class Pins:
         return Names(self.knows, self._stored_view, pin_table, self._pin_query, self._is_table)
 
     def _is_table(self, parts: Parts) -> bool:
-        """Whether a name is a table, of the warehouse or of an attached one."""
+        """True if a name is a table of the warehouse or an attached one."""
         if (found := self.elsewhere(parts)) is not None:
             pins, rest = found
             return pins._is_table(rest)
         return self._catalog.kind_of(self.qualified(parts)) is RelationKind.TABLE
 
     def target(self, name: RelationName, reads: Reads, needs: Needs = EVERYTHING, *, deleted: bool = False) -> str:
-        """A view of the table's rows with its meta columns, for statements that change it; `deleted`: also those deleted softly."""
+        """View of the table's rows with meta columns, for statements that change it; `deleted`: softly deleted ones too."""
         return self.keep(self._scan(self._catalog.table(name), reads, Query(deleted=deleted), needs, meta_columns=True, verify=True))
 
     def stored_rows(self, name: RelationName, reads: Reads, rows: Predicate | None = None) -> DataFrame:
-        """The table's rows with their meta columns, which are its own, checked as they are read: what is written anew must not carry damage
-        on. At least those that `rows` is true of.
+        """The table's rows with its stored meta columns, verified as they are read, so that a rewrite does not copy damage. At least those
+        that match `rows`.
         """
         plan, options = self._planned(self._catalog.table(name), reads, Query(), Needs(None, rows))
         return scan(self._spark, plan.verified(True), meta_columns=True, options=options)
@@ -221,13 +220,13 @@ class Pins:
     def _scan(
         self, name: RelationName, reads: Reads, query: Query, needs: Needs, *, meta_columns: bool = False, verify: bool = False
     ) -> DataFrame:
-        """At least the rows and columns that are needed. Rows that are not may be among them: the statement says what it wants."""
+        """At least the needed rows and columns; the statement filters the rest."""
         plan, options = self._planned(name, reads, query, needs)
         plan = plan.verified(True) if verify else plan
         return shared_scan(self._spark, plan, meta_columns=meta_columns, named=needs.names, options=options)
 
     def _planned(self, name: RelationName, reads: Reads, query: Query, needs: Needs) -> tuple[ScanPlan, Mapping[str, Any]]:
-        """The plan of all rows in the files that have some that are needed, and the options that count for reading the table."""
+        """Plan of the files that have needed rows, and the options for reading the table."""
         state = reads.state(name, current=query.kind != "incremental" and query.as_of is None)
         rows = self._rows(needs)
         narrowing = None if rows is None else partial(expression_of, rows, moment=self._moment_of)
@@ -239,26 +238,26 @@ class Pins:
         return replace(plan, wanted=None), read_options(state, self._options)
 
     def _rows(self, needs: Needs) -> Predicate | None:
-        """Where a session tells upper from lower case, a name in a statement may be another column than the one that is looked at here."""
+        """If a session is case-sensitive, a name may mean another column than the one checked here."""
         return None if str(self._spark.conf.get("spark.sql.caseSensitive")).lower() == "true" else needs.rows
 
     def _moment_of(self, text: str) -> int | None:
-        """Microseconds since 1970 of a TIMESTAMP literal in the session's time zone, which Spark computes."""
+        """Microseconds since 1970 of a TIMESTAMP literal in the session's time zone, computed by Spark."""
         key = self._spark.conf.get("spark.sql.session.timeZone"), text
         try:
             return _MOMENTS.find(key, lambda: moment_of_literal(self._spark, text))
         except PySparkException:
-            return None  # there is no such moment: Spark says so of the statement
+            return None  # no such moment: Spark reports it for the statement
 
     def keep(self, frame: DataFrame) -> str:
-        """A temporary name for a DataFrame: the one that it has, where it is kept."""
+        """Temporary name for a DataFrame: its existing one, if it is kept."""
         known = self._known(frame)
         if known is not None:
             return known
         name = f"{self._prefix}_{next(self._numbers)}"
         frame.createOrReplaceTempView(name)
         with self._guard:
-            # The frame is kept with its name, so that no other one gets its id. Another thread may have named it meanwhile.
+            # The frame is kept with its name, so that its id is not reused. Another thread may have named it meanwhile.
             chosen, _ = self._kept.setdefault(id(frame), (name, frame))
             left = [self._kept.popitem(last=False)[1][0] for _ in range(len(self._kept) - _KEPT)]
         for one in [*left, *({name} - {chosen})]:
@@ -273,11 +272,11 @@ class Pins:
         if name is None or self._spark.catalog.tableExists(name):
             return name
         with self._guard:
-            self._kept.pop(id(frame), None)  # whoever tidies a session up drops all temporary views
+            self._kept.pop(id(frame), None)  # somebody may have dropped all temporary views of the session
         return None
 
     def drop_all(self) -> None:
-        """Drop every view that is kept."""
+        """Drop every kept view."""
         for pins in self._attached.values():
             pins.drop_all()
         with self._guard:
@@ -287,7 +286,7 @@ class Pins:
             self._spark.catalog.dropTempView(name)
 
     def pin(self, pin: Pin, reads: Reads, args: Arguments, *, for_columns: bool) -> str:
-        """The view of what a statement of another catalog reads here: names in stored views are names of this one."""
+        """View of what a statement of another catalog reads here; names in stored views belong to this catalog."""
         return bind_pin(pin, self._names(partial(self._pin_table, reads, args, for_columns=for_columns)))
 
     def _stored_view(self, parts: Parts) -> ViewText | None:
@@ -312,7 +311,7 @@ class Pins:
         return self.keep(made)
 
     def _pin_table(self, reads: Reads, args: Arguments, pin: Pin, *, for_columns: bool = False) -> str:
-        """`for_columns`: of a view's query nothing but the columns is wanted."""
+        """`for_columns`: only the columns of a view's query are needed."""
         if pin.files is not None:
             if not self._allow_files:
                 raise not_allowed(READS_FILES)

@@ -1,6 +1,6 @@
-"""Scan plans as DataFrames: Spark's own Parquet reader over the live base files, the rows of logs added, pinned to one instant.
+"""Scan plans as DataFrames, pinned to one instant: Spark's own Parquet reader over the live base files, plus rows from logs.
 
-Where Spark is not to open the files (`fetched.engine_reads`) the engine does, on the driver or on executors.
+If Spark may not open the files (`fetched.engine_reads`), the engine does, on the driver or on executors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def scan(
     meta_columns: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """As `shared_scan`, with columns of its own, so that two frames of one table can be joined."""
+    """Like `shared_scan`, with column ids of its own, so that two frames of one table can be joined."""
     read = _with_hidden(plan, columns)
     found, wanted = _scanned(spark, plan, read, meta_columns, None, options), _wanted(plan, read, meta_columns)
     frame = found.wider if isinstance(found, Composed) else found
@@ -55,20 +55,20 @@ def shared_scan(
     named: AbstractSet[str] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """The rows of a plan; later commits do not change the result. `columns` as in `read_arrow`. Who reads the same files and logs again may
-    be given the same frame, whose columns Spark tells apart where a statement names it twice, and where frames are joined does not.
+    """Rows of a plan; later commits do not change them. `columns` as in `read_arrow`. Readers of the same files and logs may get the same
+    frame. Spark tells its columns apart if a statement names it twice, but not if frames are joined.
 
-    Logs of up to `lakehouse.read.logs.driver.max.bytes` (of `options`) together are read here and now, by this process, unless it read
-    the same slices before; their rows are sent to the executors, and so are bitmaps of the base file rows that they replace. Larger ones
-    are decoded by executors when the frame is run, for which it is good to say what is needed: a query that reads a column whose name in
-    lower case is not in `named` (None: all are) fails. Rows that a plan wants only some of are read by executors, too.
+    Logs of up to `lakehouse.read.logs.driver.max.bytes` (in `options`) together are read here and now, unless this process has read the
+    same slices before. Their rows are sent to the executors, with bitmaps of the base file rows that they replace. Executors decode larger
+    logs when the frame runs; then only columns in `named` (lower case; None: all) may be queried, others fail. Executors also read slices
+    of which a plan wants only some rows.
 
-    Of a table whose files the engine reads for Spark (`lakehouse.read.files`) all rows come so: up to
-    `lakehouse.read.files.driver.max.bytes` of files are read here and now, more by executors when the frame is run. These read all of a
-    plan, too, where a column became wider than Spark makes it of what some file stores, or is called as Spark calls its number of a row.
+    If the engine reads a table's files for Spark (`lakehouse.read.files`), up to `lakehouse.read.files.driver.max.bytes` of files are read
+    here and now, more by executors when the frame runs. Executors also read the whole plan if a column was widened in a way that Spark does
+    not read, or has the name of Spark's row number.
 
-    Checksums of footers and page headers, and of logs that are read here, are checked here, unless this process did before; all others by
-    whoever reads them. Raises as `read_arrow`, but for what is found damaged by executors, and as `prepare_executors`.
+    Checksums of footers, page headers and logs that are read here are verified here, unless this process did before; the rest by their
+    readers. Raises as `read_arrow`, except for damage that executors find, and as `prepare_executors`.
     """
     named = named if named is None or plan.hidden is None else {*named, plan.hidden.lower()}
     found = _scanned(spark, plan, _with_hidden(plan, columns), meta_columns, named, options)
@@ -76,14 +76,14 @@ def shared_scan(
 
 
 def _with_hidden(plan: ScanPlan, columns: Sequence[str] | None) -> Sequence[str] | None:
-    """The columns to read: with the hidden one. Raises `SchemaIncompatibleError` for one that is not shown."""
+    """Columns to read, with the hidden one. Raises `SchemaIncompatibleError` for a column that is not visible."""
     if columns is None or plan.hidden is None:
         return columns
     return [*projected_schema(plan.shown, columns).names, plan.hidden]
 
 
 def _shown(frame: DataFrame, plan: ScanPlan) -> DataFrame:
-    """The rows and columns that belong to the result."""
+    """Rows and columns of the result."""
     if plan.hidden is None:
         return frame
     return frame.where(f"{quote_name(plan.hidden)} is null").drop(plan.hidden)
@@ -100,7 +100,7 @@ def _scanned(
     given, wanted = options or {}, _wanted(plan, columns, meta_columns)
     read = [name for name in wanted.names if named is None or plan.wanted is not None or name.lower() in named]
     by_engine = plan.wanted is None and engine_reads(plan.storage, given)
-    # Of little all columns are read, so that the next statement finds what it asks for.
+    # Of small data all columns are read, so that later statements find what they need.
     fetched = FETCHED.get(spark, plan, wanted, given) if by_engine and wanted.names else None
     if fetched is not None:
         return fetched
@@ -116,12 +116,12 @@ def _scanned(
 def _frame_plan(
     spark: SparkSession, plan: ScanPlan, options: Mapping[str, Any], *, spark_opens: bool
 ) -> tuple[FramePlan, Mapping[str, Hashable]]:
-    """The plan, and `checked_here` of what Spark reads."""
-    # Spark numbers the rows of a file in a column of that name, also where it is the table's.
+    """The plan, and `checked_here` of the files that Spark reads."""
+    # Spark numbers a file's rows in a column of that name, even if the table has one.
     spark_opens = spark_opens and not (plan.logged and ROW_NUMBERS in {name.lower() for name in plan.schema.names})
     small_to = MOST.stored if plan.logged and abilities_of(spark).takes_files(0) else 0
     found = frame_plan(plan, spark_opens=spark_opens, driver_logs=LOGS_ON_DRIVER.read(options), small_to=small_to)
-    known = checked_here(found.by_spark)  # footers are known then to whoever asks next
+    known = checked_here(found.by_spark)  # the next reader then knows the footers
     if spark_widens(found.by_spark):
         return found, known
     return frame_plan(plan, spark_opens=False, driver_logs=0, small_to=0), {}
@@ -132,7 +132,7 @@ def _wanted(plan: ScanPlan, columns: Sequence[str] | None, meta_columns: bool) -
 
 
 def _decoded(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, read: Sequence[str], options: Mapping[str, Any]) -> DataFrame:
-    """The files and slices of a plan by executors, which look at the columns `read` only."""
+    """Files and slices of a plan, read by executors, `read` columns only."""
     names = list(read) or ([RECORD_KEY] if plan.reader is None else plan.reader.counted)
     tasks = plan_tasks(plan, names)
     schema = plain(projected_schema(plan.schema, names))

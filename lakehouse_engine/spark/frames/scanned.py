@@ -1,7 +1,7 @@
-"""Frames over base files, by Spark's own Parquet reader, kept with their session: who reads the same files again lists nothing again.
+"""Frames over base files by Spark's own Parquet reader, kept with their session, so that a repeated read lists nothing.
 
-Spark asks for every file that it is given, in a job of as many tasks where they are more than some thirty: of a thousand files that is
-seconds, in each statement. Each file is looked at before a frame of it is used again.
+Spark looks up every given file, in a job with as many tasks if they are more than about thirty: seconds per statement for a thousand files.
+Each file is checked before its frame is used again.
 """
 
 from __future__ import annotations
@@ -36,23 +36,21 @@ from lakehouse_engine.storage.local import LocalStorage
 
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 _BY_DICTIONARY = "parquet.filter.dictionary.enabled"
-"""Whether Spark leaves out row groups because a column's dictionary has no value that a condition wants: of a dictionary -0.0 is another
-number than 0.0, and to Spark they are one.
-"""
+"""Whether Spark skips row groups by their dictionaries: there -0.0 and 0.0 are two numbers, but Spark compares them as equal."""
 _FROM, _TASKS = "spark.sql.sources.parallelPartitionDiscovery.threshold", "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _NEVER = str(2**31 - 1)
 _AS_THEY_ARE = {"recursiveFileLookup": "true"}
-"""Directories' names say nothing."""
+"""Directory names carry no values."""
 
 
 class ScannedFrames(BySession[tuple[DataFrame, int]]):
-    """Frames of each session, which have at most `limit` bytes a session in the JVM."""
+    """Frames of each session, at most `limit` bytes per session in the JVM."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit, lambda one: one[1])
 
     def get(self, spark: SparkSession, key: Hashable, files: int, columns: int, make: Callable[[], DataFrame]) -> DataFrame:
-        """What `make` made for this key, now or before, of so many files and columns. Its columns are the same ones each time."""
+        """Frame that `make` made for this key, now or before, for that many files and columns. Its column ids stay the same."""
         return self.of(spark).find(key, lambda: (make(), analyzed_bytes(columns, files)))[0]
 
 
@@ -63,9 +61,9 @@ Checked = tuple[Hashable, ...]
 
 
 def checked(plan: ScanPlan, files: Sequence[BaseFile]) -> Checked:
-    """Look at base files of a plan, unless this process did before: what tells them from others. Nothing does where none is to be checked.
+    """Check the base files of a plan, unless this process did before; returns their identities. None if nothing has to be checked.
 
-    Spark's reader checks pages when it is told to, never their headers or the footer. Raises as `CheckedFiles.check`.
+    Spark's reader checks pages when told to, never page headers or the footer. Raises as `CheckedFiles.check`.
     """
     return CHECKED.check(plan.storage, files) if plan.verify else ()
 
@@ -73,7 +71,7 @@ def checked(plan: ScanPlan, files: Sequence[BaseFile]) -> Checked:
 def scanned(
     spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str] = ()
 ) -> DataFrame:
-    """All rows of base files, `known` as `checked`, with all columns that are stored; those of `folders` (`scanned_beside`) with them."""
+    """All rows of base files (`known` from `checked`) with all stored columns, plus the files of `folders` (`scanned_beside`)."""
     by_paths = tells_values(plan.rules, [file.path for file in files])
 
     def made() -> DataFrame:
@@ -89,18 +87,18 @@ def scanned(
 def scanned_links(
     spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], linked: LinkedFiles
 ) -> DataFrame:
-    """All rows of linked files, with all columns that are stored; base files among them are of `files`.
+    """All rows of linked files with all stored columns; base files among them are from `files`.
 
-    Raises `MissingFileError` for a file that is not there any more, and `UnsupportedSessionError` where Spark finds others than those.
+    Raises `MissingFileError` for a file that is gone, and `UnsupportedSessionError` if Spark finds other files.
     """
 
     def made() -> DataFrame:
         frame = _listed(spark, plan, files, [spark_path(linked.folder)], LocalStorage(str(linked.folder)).uri())
-        # Spark passes over a link to nothing when it lists a folder, and the rows of that file would be missing.
+        # Spark skips a dangling link in a listing, and that file's rows would be missing.
         gone = linked.leads_nowhere()
         if gone is not None:
             raise missing_file(next((file.path for file in files if file.name == gone.name), gone.name))
-        # So it does with names that the JVM cannot write down.
+        # It also skips names that the JVM cannot encode.
         found = abilities_of(spark).listed(frame)
         if found != len(linked.links):
             raise _not_found(spark, f"{len(linked.links) - found} of the {len(linked.links)} files of a snapshot")
@@ -113,9 +111,7 @@ def scanned_links(
 def scanned_beside(
     spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Checked, folders: Sequence[str]
 ) -> list[DataFrame]:
-    """As `scanned`, and all rows of files with all columns in `folders` (as Spark is told of them): one frame, where all columns of both
-    are in the files.
-    """
+    """Like `scanned`, plus all rows of the files in `folders` (as given to Spark), in one frame with the columns of both."""
     if folders and files and not tells_values(plan.rules, [file.path for file in files]):
         return [scanned(spark, plan, files, known, folders)]
     frames = [scanned(spark, plan, files, known)] if files else []
@@ -123,17 +119,17 @@ def scanned_beside(
 
 
 def in_range(frame: DataFrame, plan: ScanPlan) -> DataFrame:
-    """The rows of stored ones that the plan's range of commits has."""
+    """The rows in the plan's range of commits."""
     return frame if plan.commit_range is None else frame.where(_within(plan.commit_range))
 
 
 def stored_schema(plan: ScanPlan) -> pa.Schema:
-    """The columns of the files that a plan reads."""
+    """Columns of the files that a plan reads."""
     return pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *plan.schema])
 
 
 def listed_here(spark: SparkSession) -> AbstractContextManager[None]:
-    """Where executors are this machine, the driver looks at files itself; elsewhere tasks share them, rather than have one each."""
+    """On this machine the driver checks the files itself; elsewhere tasks share them, instead of one task per file."""
     abilities = abilities_of(spark)
     given = {_FROM: _NEVER} if abilities.is_local else {_TASKS: str(abilities.parallelism)}
     return with_settings(spark, given)
@@ -146,8 +142,8 @@ def _listed(
     uris: Sequence[str],
     base: str | None,
 ) -> DataFrame:
-    """`base`: below which directories' names tell, where they do: Spark takes the partition columns from these, opens what a query needs of
-    them, and has them last.
+    """`base`: folder below which directory names hold partition columns, if they do. Spark then reads only directories that a query needs,
+    and puts these columns last.
     """
     ensure_server(spark, plan.storage)
     try:
@@ -157,7 +153,7 @@ def _listed(
             raise
         gone = next((file.path for file in files if plan.storage.head(file.path) is None), None)
         if gone is not None:
-            raise missing_file(gone) from error  # since it was looked at
+            raise missing_file(gone) from error  # since it was checked
         abilities = abilities_of(spark)
         if not abilities.is_local or abilities.file_names.upper() == "UTF-8":
             raise
@@ -165,7 +161,7 @@ def _listed(
 
 
 def _not_found(spark: SparkSession, files: str) -> UnsupportedSessionError:
-    """Of a session whose JVM is on this machine."""
+    """For a session whose JVM is on this machine."""
     encoding = abilities_of(spark).file_names
     return UnsupportedSessionError(
         f"Spark does not find {files}: names of files are {encoding} to its JVM, in which other letters cannot be written; start the"
@@ -176,7 +172,7 @@ def _not_found(spark: SparkSession, files: str) -> UnsupportedSessionError:
 def _read(
     spark: SparkSession, plan: ScanPlan, uris: Sequence[str], found: Mapping[str, str]
 ) -> DataFrame:
-    """`found`: options that say what the directories' names are to Spark."""
+    """`found`: options that tell Spark what directory names mean."""
     by_dictionary = not any(has_type(field.type, pat.is_floating) for field in plan.schema)
     options = {**AS_STORED, **found, _VERIFY_PAGES: str(plan.verify).lower(), _BY_DICTIONARY: str(by_dictionary).lower()}
     reader = spark.read.format(PARQUET).schema(to_spark_schema(stored_schema(plan))).options(**options)

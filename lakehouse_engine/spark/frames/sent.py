@@ -1,4 +1,5 @@
-"""Frames over data that was sent to a Spark session, and what asks them, kept with it: reading the same slices sends nothing again."""
+"""Frames over data sent to a Spark session, with the expressions that use them, kept so that reading the same slices sends nothing again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Sent = TypeVar("Sent")
 
 
 class SentFrames(BySession[tuple[int, object]]):
-    """What was sent to each session, at most `limit` bytes a session."""
+    """Data sent to each session, at most `limit` bytes per session."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit, lambda one: one[0])
@@ -23,7 +24,7 @@ class SentFrames(BySession[tuple[int, object]]):
     def get(
         self, spark: SparkSession, effects: Sequence[SliceEffect], names: Sequence[str], send: Callable[[], tuple[int, Sent]]
     ) -> tuple[int, Sent]:
-        """Bytes that were sent, and what `send` made of these very effects, now or before; `names` tell what else was made of them."""
+        """Bytes sent, and what `send` made of exactly these effects, now or before; `names` distinguishes other results."""
         key = *names, *(effect.number for effect in effects)
         return cast(tuple[int, Sent], self.of(spark).find(key, send, lambda one: _holds(one[1])))
 

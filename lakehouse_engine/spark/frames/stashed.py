@@ -1,4 +1,4 @@
-"""Rows of a query, kept for another session: in memory where they are few, else in files of a storage that executors write and read."""
+"""Rows of a query kept for another session: in memory if they are few, else in files of a storage that executors write and read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lakehouse_engine.storage.os_errors import as_storage_errors
 
 @dataclass(frozen=True, slots=True)
 class StashedRows:
-    """`files` of `storage` that hold the rows, each those of one partition, in order; they have the columns of `schema`."""
+    """`files` of `storage`, one per partition, in order, with the columns of `schema`."""
 
     storage: Storage
     files: tuple[str, ...]
     schema: StructType
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows in a session. Executors that cannot read fail when it is run, with the storage's error in Spark's text."""
+        """The rows in a session. If executors cannot read them, running it fails with the storage's error in Spark's text."""
         if not self.files:
             return spark.createDataFrame([], self.schema)
         count = len(self.files)
@@ -36,12 +36,12 @@ class StashedRows:
 
 
 def stash(frame: DataFrame, storage: Storage, folder: str) -> Callable[[SparkSession], DataFrame]:
-    """Run a query, once; what gives its rows in any session of the process, as long as the `folder` of the storage is there.
+    """Run a query once; the result gives its rows in any session of the process while the `folder` of the storage exists.
 
     Raises what the query raises, and as `prepare_executors`.
     """
     prepare_executors(frame.sparkSession, storage, {})
-    rows = fetched(frame, DRIVER_BYTES.default, DRIVER_BYTES.default)  # they stay in memory for as long as they are kept
+    rows = fetched(frame, DRIVER_BYTES.default, DRIVER_BYTES.default)  # kept in memory as long as the result is
     if isinstance(rows, pa.Table):
         return lambda spark: abilities_of(spark).column_frame(rows)
 
@@ -53,7 +53,7 @@ def stash(frame: DataFrame, storage: Storage, folder: str) -> Callable[[SparkSes
 
 
 def _write(storage: Storage, folder: str, number: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, str] | None:
-    """A file of one partition; that of an attempt that Spark repeats has another name, and goes with the folder."""
+    """File of one partition. A repeated attempt writes another name, which goes with the folder."""
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return None

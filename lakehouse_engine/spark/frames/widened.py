@@ -1,4 +1,4 @@
-"""Base files of before a column became wider, where Spark's Parquet reader does not make the wider type of what they store."""
+"""Base files older than a widening that Spark's Parquet reader cannot apply."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lakehouse_engine.storage.locations import identity_of
 
 
 def spark_widens(plan: ScanPlan) -> bool:
-    """Whether Spark reads all base files of a plan in the table's types: of integers it makes no `float`, and `double` of short ones only
-    (`ParquetVectorUpdaterFactory`). Of a `float` it makes another `double` than Hudi does (`from_floating`), and of numbers no text, which
-    of this engine's writes only those ask for that replace the whole table. Footers that this process does not know are read, of tables
-    that have such columns: of text, that of the oldest file alone, where it has the column, as text does not become a number again.
+    """True if Spark reads all base files of a plan in the table's types. It reads integers neither as `float`, nor (long ones) as `double`
+    (`ParquetVectorUpdaterFactory`); it converts `float` to another `double` than Hudi (`from_floating`); and it reads numbers never as
+    text, which in this engine only a replacement of the whole table causes. Reads unknown footers of tables with such columns; for text
+    only the oldest file with the column, because text never becomes a number again.
 
     Raises as `base_file_metadata`.
     """
@@ -48,22 +48,22 @@ def spark_widens(plan: ScanPlan) -> bool:
         return fits, len(files)
 
     identity = identity_of(plan.storage)
-    if identity is None:  # in memory two tables may have one name
+    if identity is None:  # in memory two tables may have the same name
         return asked()[0]
     return _KNOWN.find((identity, plan.verify, floats, texts, tuple((file.path, file.size) for file in files)), asked)[0]
 
 
 _KNOWN: BoundedCache[tuple[bool, int]] = BoundedCache(100_000, lambda known: 1 + known[1])
-"""Of the last files that this process asked, with how many they were."""
+"""Latest files that this process checked, with their number."""
 
 
 def has_type(kind: pa.DataType, member: Callable[[pa.DataType], bool]) -> bool:
-    """Whether a type is such a one, or one inside of it is."""
+    """True if a type, or a nested one, is of this kind."""
     return member(kind) or any(has_type(one.type, member) for one in _children(kind))
 
 
 def _lacks(stored: list[pa.Field], wanted: list[pa.Field], path: str) -> bool:
-    """Whether one of the fields, or a field inside of one, is not stored."""
+    """True if one of the fields, or a nested one, is not stored."""
     names = [field.name for field in stored]
     found = [(match_name(names, field.name, path), field) for field in wanted]
     return any(index is None or _lacks_inside(stored[index].type, field.type, path) for index, field in found)
@@ -86,7 +86,7 @@ def _reads(stored: pa.DataType, wanted: pa.DataType, path: str) -> bool:
     if pat.is_struct(stored) and pat.is_struct(wanted):
         return _reads_all(_children(stored), _children(wanted), path)
     if pat.is_nested(stored) or pat.is_nested(wanted):
-        # Lists and maps have their children in one order, however these are called.
+        # Lists and maps have their children in a fixed order, whatever their names.
         pairs = zip(_children(stored), _children(wanted), strict=False)
         return all(_reads(one.type, other.type, path) for one, other in pairs)
     if pat.is_string(wanted):

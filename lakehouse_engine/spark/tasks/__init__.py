@@ -1,1 +1,1 @@
-"""Work of the engine in executors: what they are asked first, what they are sent, and what comes back."""
+"""Engine work in executors: the handshake, what is sent, and what comes back."""

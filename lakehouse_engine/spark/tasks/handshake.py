@@ -1,7 +1,7 @@
-"""Whether executors can do the engine's work on a table, found out before anything of it is written.
+"""Checks whether executors can work on a table, before anything is written.
 
-A token is put below the table's temporary folder. Executors say who they are, read it back, and create a file beside it, which the driver
-looks for. What they run for that is sent whole: it needs nothing of the engine, which may not be there.
+A token is put into the table's temporary folder. Executors identify themselves, read it back, and create a file beside it, which the driver
+looks for. Their function is sent whole and needs nothing of the engine, which may be missing there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lakehouse_engine.storage.read_only import ReadOnlyStorage
 from lakehouse_engine.timeline.config_store import PROPERTIES
 
 _ROUNDS = 2
-"""Tasks a core: a scheduler gives each executor one before it gives any a second."""
+"""Tasks per core: a scheduler gives each executor one before a second."""
 
 _INTERPRETER = (
     "set PYSPARK_PYTHON, before Spark starts, to an interpreter that every worker has under that path, with Python {python}, pyarrow,"
@@ -38,7 +38,7 @@ _INTERPRETER = (
 _SHIP = "install the driver's version of dbt-lakehouse there, or set lakehouse.ship.engine=true, which sends it to them"
 
 _NO_PYTHON = ("Python worker", "Python in worker", "Cannot run program", "PYTHON_VERSION_MISMATCH", "ModuleNotFoundError", "ImportError")
-"""What Spark's text has where workers do not run Python, or not the one that its own worker needs."""
+"""Spark's text if workers have no Python, or another than its own worker needs."""
 
 _lock = Lock()
 _met: set[tuple[str, str]] = set()
@@ -47,10 +47,10 @@ _found: set[tuple[str, str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What an executor says. `engine` is the digest of its engine (`shipping.engine_digest`), None where it has none.
+    """An executor's answer. `engine` is the digest of its engine (`shipping.engine_digest`), None without one.
 
-    `described` says which that is, or why there is none; `token` what the storage has where it runs (None: no such file), `created` is the
-    file that it made, `failure` why it could not.
+    `described` names it, or says why there is none; `token` is the storage's token as it sees it (None: no such file), `created` the file
+    that it made, `failure` why it could not.
     """
 
     host: str
@@ -63,9 +63,9 @@ class Greeting:
 
 
 def ensure_executors(spark: SparkSession, storage: Storage) -> None:
-    """Ask the executors of a session once for each table, before its first job on it.
+    """Ask a session's executors once per table, before its first job on it.
 
-    Raises `ExecutorVersionError`, `ExecutorStorageError`, and `TaskError` where Spark cannot run the question. Nothing is left behind.
+    Raises `ExecutorVersionError`, `ExecutorStorageError`, and `TaskError` if Spark cannot run the question. Leaves nothing behind.
     """
     key = (code_of(spark), storage.root)
     with _lock:
@@ -77,7 +77,7 @@ def ensure_executors(spark: SparkSession, storage: Storage) -> None:
 
 
 def ensure_server(spark: SparkSession, storage: Storage) -> None:
-    """Before a session's first scan of a table: see to it that whoever plans it finds the table. Raises `ExecutorStorageError`."""
+    """Check, before a session's first scan of a table, that its planner finds the table. Raises `ExecutorStorageError`."""
     abilities = abilities_of(spark)
     if abilities.looks_here:
         return
@@ -96,7 +96,7 @@ def ensure_server(spark: SparkSession, storage: Storage) -> None:
 
 
 def check_executors(spark: SparkSession, storage: Storage) -> None:
-    """As `ensure_executors`, asked anew. Of a table that is only read they are asked whether they can read it."""
+    """Like `ensure_executors`, without the cache. For a table that is only read, checks reading only."""
     if isinstance(storage, ReadOnlyStorage):
         greetings = [Greeting(*answer) for answer in _ask(spark, _question(storage, None, PROPERTIES))]
         judge(greetings, storage, storage.read(PROPERTIES))
@@ -113,7 +113,7 @@ def check_executors(spark: SparkSession, storage: Storage) -> None:
 
 
 def judge(greetings: Sequence[Greeting], storage: Storage, token: bytes) -> None:
-    """Raises `ExecutorVersionError` and `ExecutorStorageError`, naming a host and what to do."""
+    """Raises `ExecutorVersionError` and `ExecutorStorageError` with a host and the remedy."""
     for greeting in greetings:
         _check_version(greeting, storage)
     for greeting in greetings:
@@ -170,7 +170,7 @@ def _ask(spark: SparkSession, question: Callable[[Iterator[Any]], Iterator[Any]]
     count = abilities_of(spark).parallelism * _ROUNDS
     try:
         answers = spark.range(0, count, 1, count).mapInArrow(question, "answer binary").toArrow()
-    except Exception as error:  # a failed job may raise what is no error of PySpark's
+    except Exception as error:  # a failed job may raise errors that are not PySpark's
         text = str(error)
         if any(sign in text for sign in _NO_PYTHON):
             remedy = _INTERPRETER.format(python=_python())
@@ -185,9 +185,9 @@ def _short(text: str) -> str:
 
 
 def _question(storage: Storage, folder: str | None, token: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What executors run. Everything is imported within, and the storage comes pickled: the engine is not needed to read this.
+    """Function that executors run. All imports are inside, and the storage comes pickled, so reading it needs no engine.
 
-    `folder`: where they create a file; None where nothing may be written.
+    `folder`: where they create a file; None for read-only checks.
     """
     pickled, digest = dumps(storage), engine_digest()
 
@@ -209,7 +209,7 @@ def _question(storage: Storage, folder: str | None, token: str) -> Callable[[Ite
             except (ImportError, AttributeError, SyntaxError, TypeError, OSError) as error:
                 return host, python, None, f"{type(error).__name__}: {error}"
             if found != digest:
-                return host, python, found, described  # what another engine makes of the storage says nothing
+                return host, python, found, described  # another engine may not be able to unpickle the storage
             try:
                 storage = pickle.loads(pickled)
             except (ImportError, errors.LakehouseError) as error:

@@ -1,7 +1,7 @@
-"""What a job sends to its tasks: each takes its own part.
+"""Sends a job's data to its tasks; each takes its own part.
 
-Little travels in the job's closure. More is put into a file below the table's temporary folder, which all executors share with the driver:
-so it does not pass through the JVMs, nothing of it is sent to tasks that it is not for, and no limit of Spark's on messages is met.
+Small data travels in the job's closure. More goes into a file in the table's temporary folder, which all executors share with the driver:
+it bypasses the JVMs and Spark's message limits, and each task reads only its part.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 
 INLINE = 1024 * 1024
-"""Bytes of all parts together that travel in the closure, and those of a result that come back by Spark."""
+"""Byte limits for all parts in a closure, and for a result that comes back through Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parcels:
-    """Numbered parts; picklable. Part `i` ends at `ends[i]` of the file in `folder`, or of `inline` where there is none."""
+    """Numbered, picklable parts. Part `i` ends at `ends[i]` of the file in `folder`, or of `inline` without a file."""
 
     storage: Storage
     ends: tuple[int, ...]
@@ -30,7 +30,7 @@ class Parcels:
     folder: str | None = None
 
     def part(self, number: int) -> bytes:
-        """Raises `StorageError`s where the file is not to be had."""
+        """Raises `StorageError` if the file cannot be read."""
         start, end = (self.ends[number - 1] if number else 0), self.ends[number]
         if self.folder is None:
             return self.inline[start:end]
@@ -39,12 +39,12 @@ class Parcels:
             return bytes(file.read(end - start))
 
     def without(self, count: int) -> Parcels:
-        """Those of the closure without the first `count`, whose numbers stay taken."""
+        """The closure's parts without the first `count`; numbers do not change."""
         first = self.ends[count - 1]
         return Parcels(self.storage, (*(0 for _ in range(count)), *(end - first for end in self.ends[count:])), self.inline[first:])
 
     def result(self, data: bytes) -> tuple[bytes, str | None]:
-        """A task's result as it goes back: (itself, None), or a large one as (nothing, the file that has it)."""
+        """A task's result for the way back: (itself, None), or for a large one (nothing, its file)."""
         if self.folder is None or len(data) <= INLINE:
             return data, None
         path = f"{self.folder}/result-{uuid.uuid4().hex}"
@@ -59,7 +59,7 @@ def _file(folder: str) -> str:
 
 @dataclass(slots=True)
 class Packing:
-    """Takes parts, one after the other. A context manager: at its end the file is gone. Up to `inline` bytes there is none."""
+    """Collects parts. A context manager: the file is removed at its end. Up to `inline` bytes there is no file."""
 
     storage: Storage
     inline: int = INLINE
@@ -98,7 +98,7 @@ class Packing:
             self._file.write(data)
 
     def sealed(self) -> Parcels:
-        """What was added, to be sent."""
+        """The collected parts, to be sent."""
         if self._file is None:
             return Parcels(self.storage, tuple(self._ends), bytes(self._held))
         with as_storage_errors("write", _file(self._area.folder()), self.storage.root):

@@ -1,6 +1,6 @@
-"""Pickles for executors: closures too, Arrow data without the buffers that a slice leaves behind, shared parts once.
+"""Pickling for executors: includes closures, cuts Arrow slices to their own data, and sends shared parts once.
 
-A slice of an Arrow array pickles the whole of its parent, so Arrow data travels as IPC, which holds what the slice has and no more.
+A slice of an Arrow array would pickle its whole parent, so Arrow data travels as IPC.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ARROW = (pa.Table, pa.RecordBatch, pa.ChunkedArray, pa.Array)
 
 
 class _Pickler(cloudpickle.Pickler):
-    """`shared` has the numbers of objects (by `id`) that a pickle refers to instead of holding them."""
+    """`shared` maps the `id` of objects to numbers, which a pickle holds instead of the objects."""
 
     def __init__(self, file: io.BytesIO, shared: Mapping[int, int]) -> None:
         super().__init__(file)  # type: ignore[no-untyped-call]
@@ -53,7 +53,7 @@ def dumps(value: object) -> bytes:
 
 
 def dumps_beside(value: object, shared: Mapping[int, int]) -> tuple[bytes, set[int]]:
-    """Pickled, but for objects whose `id` is in `shared`: these by their numbers there, for `loads` to ask for; and those numbers."""
+    """Pickle with objects whose `id` is in `shared` replaced by their numbers, which `loads` resolves; returns the numbers too."""
     file = io.BytesIO()
     pickler = _Pickler(file, shared)
     pickler.dump(value)  # type: ignore[no-untyped-call]
@@ -61,12 +61,12 @@ def dumps_beside(value: object, shared: Mapping[int, int]) -> tuple[bytes, set[i
 
 
 def loads(data: bytes, load: Callable[[int], object]) -> Any:
-    """The other end of `dumps_beside`; `load` has the object of every number."""
+    """Inverse of `dumps_beside`; `load` returns the object of a number."""
     return _Unpickler(io.BytesIO(data), load).load()
 
 
 def shared_parts(tasks: Sequence[object]) -> list[object]:
-    """What several of these tasks hold, the outermost objects only: Arrow data, arrays and what else is more than a plain value."""
+    """Objects that several of these tasks hold, outermost ones only: Arrow data, arrays, and everything above a plain value."""
     holders: dict[int, int] = {}
     for task in tasks:
         for part in {id(part): part for part in _parts(task, holders)}.values():
@@ -79,7 +79,7 @@ def shared_parts(tasks: Sequence[object]) -> list[object]:
 
 
 def _inner(value: object) -> Iterator[object]:
-    """What a task, or a part of one, is made of."""
+    """Parts of a task, or of a part."""
     if isinstance(value, tuple | list):
         yield from value
     elif is_dataclass(value) and not isinstance(value, type):
@@ -91,7 +91,7 @@ def _is_part(value: object) -> bool:
 
 
 def _parts(value: object, met: Container[int]) -> Iterator[object]:
-    """What is in those that other tasks were `met` with, by their ids, was told then."""
+    """Parts of objects that other tasks also hold (`met`, by id) were already reported."""
     for inner in _inner(value):
         is_part = _is_part(inner)
         if is_part:

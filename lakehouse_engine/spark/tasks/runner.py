@@ -23,19 +23,19 @@ Result = TypeVar("Result")
 _RESULT = "number long, outcome binary, path string"
 _NAMES = ["number", "outcome", "path"]
 _ROUNDS = 8
-"""At most so many of Spark's tasks for each that runs at once: beyond that, several of ours share one. Each costs tens of milliseconds, and
-what is left to do at the end of a job is an eighth of it at most.
+"""Maximum Spark tasks per concurrently running one; beyond it, several of ours share a task. Each costs tens of milliseconds, and the idle
+tail of a job is an eighth of it at most.
 """
 _WAITING = 1000
-"""As many wait where they decide how many executors there will be."""
+"""Minimum of waiting tasks, if they determine the number of executors."""
 
 
 class SparkRunner:
-    """One Spark job for each call, one partition for each task, or for several where they are many. Implements `engine.TaskRunner` for
-    tasks of one table.
+    """One Spark job per call, one partition per task, or per group of tasks if there are many. Implements `engine.TaskRunner` for tasks of
+    one table.
 
-    A task gets what it needs and no other's: rows of its own, and parts that several tasks hold once for all of them. An expected failure
-    travels back as data, so that the driver raises the task's own error and not Spark's text about it.
+    A task receives only its own rows and the parts it shares with others, which are sent once. An expected failure travels back as data, so
+    that the driver raises the task's own error instead of Spark's text.
     """
 
     def __init__(self, spark: SparkSession, storage: Storage) -> None:
@@ -43,12 +43,12 @@ class SparkRunner:
 
     @property
     def parallelism(self) -> int:
-        """How many tasks the cluster runs at once, as it says of itself; at least 2."""
+        """Number of tasks that the cluster runs at once, by its own account; at least 2."""
         return abilities_of(self._spark).parallelism
 
     @property
     def _most(self) -> int:
-        """Of Spark's tasks in a job. Where executors come as tasks wait for them, there have to be some that do."""
+        """Number of Spark tasks in a job. If executors appear when tasks wait, some tasks have to wait."""
         grows = str(self._spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true"
         return max(_ROUNDS * self.parallelism, _WAITING if grows else 0)
 
@@ -68,7 +68,7 @@ class SparkRunner:
             frame = self._spark.range(0, len(order), 1, len(order)).mapInArrow(partition, _RESULT)
             try:
                 table = frame.toArrow()
-            except Exception as error:  # a failed job may raise what is no error of PySpark's
+            except Exception as error:  # a failed job may raise errors that are not PySpark's
                 raise TaskError(f"a {name} task failed in Spark: {error}", task=name, table=self._storage.root) from error
             return [self._result(row["outcome"], row["path"]) for row in sorted(table.to_pylist(), key=lambda row: int(row["number"]))]
 
@@ -77,7 +77,7 @@ class SparkRunner:
 
 
 def pack(packing: Packing, function: Callable[[Task], Result], tasks: Sequence[Task]) -> None:
-    """Parts 0 to n - 1 are the n tasks with `function`; behind them is what several of them share."""
+    """Parts 0 to n - 1 are the n tasks with `function`; shared parts follow."""
     shared = shared_parts(tasks)
     numbers = {id(part): len(tasks) + number for number, part in enumerate(shared)}
     met: set[int] = set()
@@ -90,7 +90,7 @@ def pack(packing: Packing, function: Callable[[Task], Result], tasks: Sequence[T
 
 
 def outcome_of(function: Callable[[], object]) -> bytes:
-    """What a function returned, or the engine's error that it raised, to travel through a DataFrame."""
+    """A function's result or engine error, in a form that travels through a DataFrame."""
     try:
         return dumps((function(), None))
     except LakehouseError as error:
@@ -98,7 +98,7 @@ def outcome_of(function: Callable[[], object]) -> bytes:
 
 
 def result_of(outcome: bytes) -> Any:
-    """The other end of `outcome_of`: the result, or the error raised here."""
+    """Inverse of `outcome_of`: the result, or the error raised here."""
     result, error = pickle.loads(outcome)
     if error is not None:
         raise error
@@ -106,14 +106,14 @@ def result_of(outcome: bytes) -> Any:
 
 
 def dealt(count: int, most: int) -> list[range]:
-    """The numbers of tasks in at most `most` groups of one size, dealt in turn: tasks that are beside each other may be alike in size."""
+    """Numbers of tasks in at most `most` equal groups, dealt in turn, because neighbouring tasks may be alike in size."""
     groups = min(count, most)
     return [range(first, count, groups) for first in range(groups)]
 
 
 class Unpacking:
-    """Carries out what was packed, in one task of Spark: what parts that follow each other share is unpickled once. What the next one has
-    not is let go, for it may hold rows.
+    """Runs packed tasks in one Spark task. What consecutive parts share is unpickled once, and released when the next part does not need
+    it, because it may hold rows.
     """
 
     def __init__(self, parcels: Parcels) -> None:
@@ -125,7 +125,7 @@ class Unpacking:
         return self.carry_out_part(self._parcels.part(number))
 
     def carry_out_part(self, data: bytes) -> Any:
-        """As `carry_out`, for a part that came in another way."""
+        """Like `carry_out`, for a part that came another way."""
         before, self._shared = self._shared, {}
 
         def load(number: int) -> object:

@@ -1,4 +1,4 @@
-"""The engine's own code: what tells two versions of it apart, and how executors get it that lack it."""
+"""The engine's own code: tells versions apart, and ships it to executors that lack it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _shipped: set[str] = set()
 
 @cache
 def engine_digest() -> str:
-    """A digest of the engine's modules, as they are imported from: the same for the same code, wherever it is installed."""
+    """Digest of the engine's modules: equal for equal code, wherever it is installed."""
     digest = hashlib.sha256()
     for name, content in _sources():
         digest.update(f"{name}\n{len(content)}\n".encode())
@@ -39,7 +39,7 @@ def engine_digest() -> str:
 
 
 def engine_described() -> str:
-    """The engine's version and where it is imported from, for people."""
+    """The engine's version and place of import, for messages."""
     try:
         number = version("dbt-lakehouse")
     except PackageNotFoundError:
@@ -48,7 +48,7 @@ def engine_described() -> str:
 
 
 def ship_engine(spark: SparkSession) -> None:
-    """Send the engine to the executors of a session, once; they import it before one that is installed there."""
+    """Send the engine to a session's executors once; they prefer it to an installed one."""
     abilities = abilities_of(spark)
     with _lock:
         if abilities.shipping_scope not in _shipped:
@@ -57,7 +57,7 @@ def ship_engine(spark: SparkSession) -> None:
 
 
 def code_of(spark: SparkSession) -> str:
-    """What stands for the code that the executors run for a session: that which they have, or what was sent to them."""
+    """Identity of the code that a session's executors run: their own, or what was sent."""
     abilities = abilities_of(spark)
     with _lock:
         return abilities.shipping_scope if abilities.shipping_scope in _shipped else abilities.application
@@ -65,7 +65,7 @@ def code_of(spark: SparkSession) -> str:
 
 @cache
 def _archive_file() -> str:
-    """The engine as a zip archive. One for the process: Spark serves it from there as long as it runs, and takes no other of its name."""
+    """The engine as a zip archive, one per process: Spark serves it from there for its lifetime, and accepts no other of its name."""
     folder = tempfile.mkdtemp(prefix="lakehouse-engine-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = Path(folder, f"{_PACKAGE}-{engine_digest()[:16]}.zip")
@@ -77,15 +77,15 @@ def _archive() -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _sources():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # without a time: the same for the same engine
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # without a time: equal engines, equal archives
     return file.getvalue()
 
 
 @cache
 def _sources() -> tuple[tuple[str, bytes], ...]:
-    """Path (as in an archive) and content of every file, sorted; also of an engine that is in an archive itself.
+    """Path (as in an archive) and content of every file, sorted; also of an engine that is itself in an archive.
 
-    Read once, so that what is sent has the digest that was told.
+    Read once, so that what is sent matches the digest.
     """
     return tuple(sorted(_below(files(_PACKAGE), _PACKAGE)))
 

@@ -1,1 +1,1 @@
-"""Which names of a statement are tables, what it needs of them, and the statement with pinned views in their places."""
+"""Finds the tables in a statement and what it needs of them, and puts pinned views in their places."""

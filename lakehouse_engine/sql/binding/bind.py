@@ -1,8 +1,8 @@
-"""Put pinned views in the place of relation names; every other character of the statement stays as the user wrote it.
+"""Replaces relation names by pinned views; every other character of the statement stays.
 
-The six rules and their evidence are in the name-binding study: what is unaliased keeps answering to its own name, time-travel
-clauses become part of the pin, `schema.table.column` loses its schema, targets are never touched. What cannot be bound is refused
-by name, and the result is scanned again: a name that should have been replaced and was not is an error, never a stale read.
+The name-binding study has the six rules and their evidence: an unaliased relation keeps its name as alias, time-travel clauses become part
+of the pin, `schema.table.column` loses its schema, targets are never touched. What cannot be bound is refused by name. The result is
+scanned again: a name that was missed is an error, never a stale read.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from lakehouse_engine.sql.grammar.relations import CHANGES_FUNCTION, FILES_FUNCT
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """Where in time: `kind` is `timestamp` or `version`, `value` the literal's text (a timestamp, an instant, a savepoint's name).
+    """Point in time. `kind` is `timestamp` or `version`, `value` the literal's text (a timestamp, an instant, a savepoint's name).
 
-    `computed`: `value` is the text of an expression, whose value is that; `said` is the clause or call that it stands in, for errors.
+    `computed`: `value` is the text of an expression; `said` is the clause or call that holds it, for errors.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed. `mode`: `latest_state` or `cdc`; `begin` (exclusive): a moment, or `earliest`; `end`: a moment, inclusive."""
+    """Range of changes. `mode`: `latest_state` or `cdc`; `begin` (exclusive): a moment, or `earliest`; `end`: a moment, inclusive."""
 
     mode: str
     begin: AsOf
@@ -49,9 +49,9 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One thing to be read: a relation, as it is now, as it was, what changed in it, or its base files only; or files that are no table.
+    """One thing to read: a relation now, in the past, its changes, or its base files only; or plain files.
 
-    `needs`: what of it. `meta_columns`: with Hudi's meta columns in front. `deleted`: with rows that were deleted softly.
+    `needs`: columns and rows. `meta_columns`: with Hudi's meta columns first. `deleted`: with softly deleted rows.
     """
 
     parts: Parts
@@ -66,7 +66,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Text that reads views only, and the view of each pin."""
+    """Text that reads only views, and the view of each pin."""
 
     text: str
     views: dict[Pin, str]
@@ -84,11 +84,11 @@ def bind(
     *,
     meta_of: Callable[[Scan], MetaColumns | None] | None = None,
 ) -> Bound:
-    """Replace every read of a relation that `knows` accepts by the view that `view_for` names for it.
+    """Replace every read of a relation that `knows` accepts by the view that `view_for` names.
 
-    `knows` is asked with the name as written, without a leading `spark_catalog`. `view_for` is called once per distinct pin of the
-    statement; it returns a temporary view's name. `result` is what is known of the rows of its result that count, if anything is.
-    `meta_of` says which reads have meta columns (None: none has). Raises `UnsupportedSqlError` for what cannot be bound.
+    `knows` gets the name as written, without a leading `spark_catalog`. `view_for` is called once per distinct pin and returns a temporary
+    view's name. `result` describes the relevant rows of the result, if known. `meta_of` says which reads have meta columns (None: none).
+    Raises `UnsupportedSqlError` for what cannot be bound.
     """
     found = scan(text)
     knows = cache(knows)
@@ -114,9 +114,9 @@ def bind(
 
 
 def requalify(expression: str, name: Parts, alias: str) -> str:
-    """`expression` with columns of the unaliased relation `name` (`schema.table.column`) qualified by `alias` instead.
+    """`expression` with columns of the unaliased relation `name` (`schema.table.column`) qualified by `alias`.
 
-    For expressions over a target, which reach Spark apart from their statement. Sub-queries that read `name` themselves keep their own.
+    For expressions over a target, which reach Spark without their statement. Sub-queries that read `name` themselves keep their columns.
     """
     prefix = f"select 1 from {'.'.join(map(quote_name, name))} where "
     found = scan(prefix + expression)
@@ -158,7 +158,7 @@ def _as_of(travel: Travel | None) -> AsOf | None:
 
 
 def _computed(expression: str, said: str) -> AsOf:
-    """A moment that Spark computes. Raises `UnsupportedSqlError`, about what the statement `said`, for what it could not compute alone."""
+    """A moment that Spark computes. Raises `UnsupportedSqlError`, quoting `said`, for an expression that needs more than constants."""
     signs = [token.keyword for token in significant(expression)]
     if any(one == "(" and following in QUERY_WORDS for one, following in itertools.pairwise(["(", *signs])):
         raise UnsupportedSqlError(f"{said}: a sub-query is not supported there; write what it gives")
@@ -181,7 +181,7 @@ def _changes_pin(reference: Reference) -> Pin:
 
 
 def _moment_pin(reference: Reference) -> Pin:
-    """Of a function that reads a table now or as of a moment."""
+    """Pin of a function that reads a table, now or as of a moment."""
     [function] = folded(reference.parts)
     arguments = reference.arguments or ()
     if not 1 <= len(arguments) <= 2:
@@ -209,7 +209,7 @@ def _moment(function: str, argument: Argument) -> AsOf:
 
 
 def _named(function: str, argument: Argument) -> Parts:
-    """The relation that an argument names."""
+    """Relation that an argument names."""
     name = argument.value or ""
     relation = scan(f"TABLE {name}").references
     if len(relation) != 1 or relation[0].end != len(f"TABLE {name}"):
@@ -225,7 +225,7 @@ class _Edit:
 
 
 class _Aliases(defaultdict[int, list[tuple[Reference, str]]]):
-    """The unaliased relations of each scope, and the alias that each answers to."""
+    """Unaliased relations of each scope, and the alias of each."""
 
     def __init__(self) -> None:
         super().__init__(list)
@@ -254,9 +254,9 @@ def _unaliased(found: Scan) -> list[Reference]:
 
 
 def _alias(found: Scan, reference: Reference) -> str:
-    """The table's own name; with its schema where another unaliased relation of the query has that name and columns tell them apart.
+    """The table's own name; with its schema if another unaliased relation of the query has the same name and columns tell them apart.
 
-    Also one of another query: around a sub-query over d.b stands perhaps one over a.b, and both would be called b there.
+    Another query's relation counts too: a sub-query over d.b inside a query over a.b would otherwise have two relations called b.
     """
     own = folded(reference.parts)[-1]
     namesakes = {folded(one.parts) for one in _unaliased(found) if folded(one.parts)[-1] == own}
@@ -266,7 +266,7 @@ def _alias(found: Scan, reference: Reference) -> str:
 
 
 def _chain_edit(found: Scan, chain: Chain, aliases: _Aliases, only: Reference | None = None) -> _Edit | None:
-    """How `chain` is to name the innermost relation that it means; None when it means none, or another one than `only`."""
+    """Name by which `chain` reaches the innermost relation that it means; None if it means none, or another than `only`."""
     for scope in found.visible(chain.scope):
         here = aliases.get(scope, [])
         for reference, alias in here:
@@ -277,13 +277,13 @@ def _chain_edit(found: Scan, chain: Chain, aliases: _Aliases, only: Reference | 
         names = [one.alias.lower() for one in found.references if one.scope == scope and one.alias is not None]
         names += [alias.lower() for _, alias in here]
         if chain.parts[0].lower() in names:
-            return None  # one of this query's relations answers to that, whatever stands around it
+            return None  # a relation of this query has the name; outer queries do not matter
     return None
 
 
 def _by_last_name(chain: Chain, reference: Reference, here: list[tuple[Reference, str]]) -> int:
-    """1 where `chain` begins with the last part of the name of a relation that answers to its whole name; of two such in one query Spark
-    says that they are ambiguous, and here that there is none.
+    """1 if `chain` starts with the last part of the name of a relation with its whole name as alias. If a query has two such, Spark reports
+    ambiguity; here there is no match.
     """
     first = chain.parts[0].lower()
     renamed = [one for one, alias in here if len(plain(one.parts)) > 1 and alias == ".".join(plain(one.parts))]
@@ -291,7 +291,7 @@ def _by_last_name(chain: Chain, reference: Reference, here: list[tuple[Reference
 
 
 def _prefix(chain: Chain, reference: Reference) -> int:
-    """How many parts of `chain` spell `reference`'s qualified name; 0 when they do not, or name no column after it."""
+    """Number of parts of `chain` that spell `reference`'s qualified name; 0 if they do not, or no column follows."""
     own = folded(reference.parts)
     if len(own) < 2 or reference.kind is ReferenceKind.FUNCTION:
         return 0
@@ -312,7 +312,7 @@ def _splice(text: str, edits: list[_Edit]) -> str:
 
 
 def _verify(bound: str, knows: Knows, names: list[str]) -> None:
-    """Refuse a result in which a known relation is still read, or the views are not all in relation position."""
+    """Raise an error if the result still reads a known relation, or a view is not in relation position."""
     references = [reference for reference in scan(bound).references if reference.kind is not ReferenceKind.TARGET]
     views = {(name.lower(),) for name in names}
     spliced = [reference for reference in references if folded(reference.parts) in views]

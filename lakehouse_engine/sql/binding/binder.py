@@ -1,4 +1,4 @@
-"""Binding with stored views: a view's text is bound as a statement of its own, down to tables."""
+"""Binds statements with stored views: a view's text is bound like a statement, down to tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakehouse_engine.sql.grammar.references import Parts, Scan, folded
 
 @dataclass(frozen=True, slots=True)
 class ViewText:
-    """A stored view: its query, and its column names where it renames them."""
+    """A stored view: its query, and its column names if it renames them."""
 
     sql: str
     columns: tuple[str, ...] = ()
@@ -23,11 +23,11 @@ class ViewText:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the binder asks of its surroundings; parts come as written, without `spark_catalog`.
+    """What the binder asks; parts are as written, without `spark_catalog`.
 
-    `knows`: is it a table or a stored view. `stored_view`: the view's text, None for a table. `pin_table`: the temporary view of a
-    snapshot (or of changes). `pin_query`: a temporary view over a query that reads temporary views only, with these column names
-    (empty: the query's own). `is_table`: is it a table of the warehouse, which has meta columns.
+    `knows`: is it a table or stored view. `stored_view`: the view's text, None for a table. `pin_table`: temporary view of a snapshot or of
+    changes. `pin_query`: temporary view over a query that reads only temporary views, with these column names (empty: the query's own).
+    `is_table`: is it a table of the warehouse, with meta columns.
     """
 
     knows: Callable[[Parts], bool]
@@ -40,13 +40,13 @@ class Names:
 def bind_statement(text: str, names: Names) -> Bound:
     """Bind every read of `text`; a table that several views read alike is pinned once.
 
-    Raises `UnsupportedSqlError` for what cannot be bound, `SqlError` for views that read each other in a circle.
+    Raises `UnsupportedSqlError` for what cannot be bound, `SqlError` for views that read each other in a cycle.
     """
     return _Binder(names).bind(text, ())
 
 
 def bind_pin(pin: Pin, names: Names) -> str:
-    """The temporary view of one thing to be read, down to tables. Raises as `bind_statement`."""
+    """Temporary view of one thing to read, down to tables. Raises as `bind_statement`."""
     return _Binder(names).view_for(pin, ())
 
 
@@ -56,7 +56,7 @@ class _Binder:
         self.pinned: dict[tuple[Parts, Pin, Needs], str] = {}
 
     def bind(self, text: str, path: tuple[Parts, ...], result: OnResult | None = None, *, with_meta: bool = False) -> Bound:
-        """`with_meta`: the result hands meta columns on."""
+        """`with_meta`: the result passes meta columns on."""
 
         def meta_of(found: Scan) -> MetaColumns | None:
             if not with_meta and not names_meta_columns(text):
@@ -70,9 +70,9 @@ class _Binder:
         return None if view is None or view.columns else view.sql
 
     def view_for(self, pin: Pin, path: tuple[Parts, ...]) -> str:
-        """The temporary view of what `pin` reads; `path` are the views around it."""
+        """Temporary view of what `pin` reads; `path` are the views around it."""
         view = None if pin.files is not None else self.names.stored_view(pin.parts)
-        # A view's own text says what columns it needs.
+        # A view's own text determines its columns.
         key = (folded(pin.parts), replace(pin, parts=()), pin.needs if view is None else pin.needs.of_rows())
         if key not in self.pinned:
             self.pinned[key] = self.names.pin_table(pin) if view is None else self._stored(pin, view, path)

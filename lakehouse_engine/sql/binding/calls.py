@@ -1,4 +1,4 @@
-"""Calls of functions by qualified names (`schema.name(...)`), and putting something else in their place."""
+"""Finds calls of qualified functions (`schema.name(...)`) and replaces them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lakehouse_engine.sql.grammar.lexer import name_value, significant
 from lakehouse_engine.sql.grammar.references import Parts
 
 Write = Callable[[tuple[str, ...]], str]
-"""The text of a call with these arguments."""
+"""Text of a call with these arguments."""
 _CALL = re.compile(r"\.\s*(?:\w+|`(?:[^`]|``)+`)\s*\(")
 _NO_CALL = frozenset({"INTO", "TABLE", "OVERWRITE", "VIEW", "FUNCTION", "EXISTS", "MERGE", "."})
-"""Words before a name with a parenthesis behind it, which is no call then."""
+"""Words after which a name with a parenthesis is not a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class _Call:
 
 
 def rewritten(text: str, find: Callable[[Parts], Write | None]) -> str:
-    """`text` with each call that `find` has something for written anew, arguments first."""
+    """`text` with each call that `find` knows replaced, arguments first."""
     if _CALL.search(text) is None:
         return text
     pieces, position = [], 0
@@ -41,7 +41,7 @@ def rewritten(text: str, find: Callable[[Parts], Write | None]) -> str:
 
 
 def expanded(body: str, arguments: Mapping[str, str]) -> str:
-    """`body` with the names of parameters (in lower case) replaced."""
+    """`body` with parameter names (in lower case) replaced."""
     tokens, pieces, position = significant(body), [], 0
     for number, token in enumerate(tokens):
         before = tokens[number - 1].keyword if number else ""
@@ -53,7 +53,7 @@ def expanded(body: str, arguments: Mapping[str, str]) -> str:
 
 
 def _calls(text: str) -> Iterator[_Call]:
-    """Those by names of two and more parts, in the order in which they begin."""
+    """Calls of names with two or more parts, in order of their start."""
     cursor = Cursor(text, significant(text))
     while not cursor.done:
         before = cursor.keyword(-1)
@@ -65,7 +65,7 @@ def _calls(text: str) -> Iterator[_Call]:
 
 
 def _read(cursor: Cursor, parts: Parts, start: int) -> _Call:
-    """The call whose parenthesis is next; the cursor goes on within it."""
+    """The call whose parenthesis is next; the cursor continues inside it."""
     first = cursor.at + 1
     if not cursor.skip_group():
         raise UnsupportedSqlError(f"the arguments of {'.'.join(parts)} are not closed")

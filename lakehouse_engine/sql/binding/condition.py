@@ -1,12 +1,12 @@
-"""A condition as text, made an Arrow expression: what the command line's `--where` takes.
+"""Parses a condition text to an Arrow expression, for the command line's `--where`.
 
     column = | == | != | <> | < | <= | > | >= literal
     column [NOT] IN (literal, ...)
     column IS [NOT] NULL
 
-joined by AND, with Spark's quotes and names. A literal is of the column's own type: text, a date or a timestamp in quotes (DATE or
-TIMESTAMP before it or not; a timestamp without zone is in UTC), a number, TRUE or FALSE. As in SQL, a comparison with null is not true.
-Anything else is for Spark, and is refused.
+joined by AND, with Spark's quotes and names. A literal has the column's type: text, date or timestamp in quotes (with or without DATE or
+TIMESTAMP; a timestamp without zone is UTC), a number, TRUE or FALSE. As in SQL, a comparison with null is not true. Anything else needs
+Spark and is refused.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 Literal = Callable[[Sequence[Token], pa.Field, str], pa.Scalar]
-"""Reads what a column is compared with, in a condition of that text. Raises `UnsupportedSqlError` for what is no literal of its type."""
+"""Reads the literal of a comparison. Raises `UnsupportedSqlError` if it is not a literal of the column's type."""
 
 
 def row_condition(text: str, schema: pa.Schema) -> pc.Expression:
-    """`schema` has the table's user columns. Raises `UnsupportedSqlError` naming the part that is not understood."""
+    """`schema` has the table's user columns. Raises `UnsupportedSqlError` with the part that is not understood."""
     known = [*schema, *(pa.field(name, pa.string()) for name in META_COLUMNS)]
     columns = {field.name.lower(): field for field in known}
     return reduce(operator.and_, [conjunct(part, columns, text) for part in parts(significant(text), "AND")])
 
 
 def conjunct(tokens: Sequence[Token], columns: Mapping[str, pa.Field], text: str, literal: Literal | None = None) -> pc.Expression:
-    """One comparison, of a column of `columns` (by lower-case names). `literal`: how literals are read, where it is not as here.
+    """One comparison with a column of `columns` (by lower-case name). `literal` reads literals, if not the default way.
 
     Raises as `row_condition`.
     """
@@ -98,7 +98,7 @@ def _literal(tokens: Sequence[Token], column: pa.Field, text: str) -> pa.Scalar:
 
 
 def _value(token: Token, sign: str, kind: pa.DataType) -> Any:
-    """None for a literal that is not of the type."""
+    """None if the literal does not have the type."""
     if token.kind is TokenKind.NUMBER and token.text[-1:].isdigit():
         if pat.is_integer(kind):
             return int(sign + token.text)

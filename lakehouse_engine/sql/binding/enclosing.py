@@ -1,8 +1,7 @@
-"""What the conditions of a statement say of the relations that it reads: those of a relation's own query, and of the queries around it.
+"""What a statement's conditions say about the relations that it reads: those of a relation's own query, and of the queries around it.
 
-A relation's rows that do not fulfil its query's WHERE are in no result. Neither are those that the WHERE around a sub-query, a view or a
-common table expression rules out, as far as that asks a column which is handed on as it is (`select_block`). What is read twice by one
-name counts by what either reading needs.
+A row that does not match its query's WHERE is in no result. The same holds for the WHERE around a sub-query, view or common table
+expression, for columns that are passed on unchanged (`select_block`). If one name is read twice, rows that either read needs count.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from lakehouse_engine.sql.grammar.relations import read_alias
 
 _ENDS = words("GROUP HAVING ORDER LIMIT OFFSET WINDOW CLUSTER DISTRIBUTE SORT QUALIFY SELECT") | {";"}
 _ELSEWHERE = words("UNION EXCEPT INTERSECT MINUS SETMINUS FROM PIVOT UNPIVOT INSERT SET WHEN SEMI ANTI ASOF NEAREST TABLESAMPLE WHERE")
-"""What after a relation, before its WHERE, makes that a condition of something else, or on other rows. WHERE stands for itself."""
+"""Words between a relation and its WHERE that make the condition apply to something else. WHERE stands for itself."""
 
 _AFTER_ALONE = words("WHERE GROUP HAVING ORDER")
 
 
 @dataclass(frozen=True, slots=True)
 class OnResult:
-    """What is known of the rows of a statement's result that count. `names`: how its columns are called, where others name them."""
+    """What is known about the relevant rows of a result. `names`: its column names, if they are renamed."""
 
     rows: Predicate
     names: tuple[str, ...] = ()
 
 
 class Enclosing:
-    """The conditions of one statement, by the numbers of its (significant) `tokens`. `result`: what others ask of the statement's rows."""
+    """Conditions of one statement, by the numbers of its (significant) `tokens`. `result`: what its reader asks of the rows."""
 
     def __init__(self, text: str, tokens: list[Token], result: OnResult | None = None) -> None:
         self._text, self._tokens, self._result = text, tokens, result
@@ -42,7 +41,7 @@ class Enclosing:
         self._known: dict[int, Predicate | None] = {}
 
     def of(self, reference: Reference) -> Predicate | None:
-        """What is true of every row of the relation that counts in this reading of it; None where nothing is known."""
+        """What holds for every row of the relation that this read needs; None if nothing is known."""
         if reference.alias_at is None:
             return None
         first = next(number for number, token in enumerate(self._tokens) if token.start >= reference.start)
@@ -57,9 +56,9 @@ class Enclosing:
         return self._tokens[number].keyword if 0 <= number < len(self._tokens) else ""
 
     def _source(self, first: int, at: int, name: str) -> Predicate | None:
-        """Of what is read from token `first` on, is called `name`, and ends before token `at`."""
+        """Conditions on what is read from token `first` on, is called `name`, and ends before token `at`."""
         if self._keyword(at) == "(" or {"SEMI", "ANTI", "ASOF"} & {self._keyword(first - 1), self._keyword(first - 2)}:
-            # Its columns have other names, are not to be seen, or it decides by all of its rows which of them are joined.
+            # Its columns are renamed or hidden, or all of its rows determine which are joined.
             return None
         opens = self._keyword(first - 1) == "FROM"
         where = self._where(at, alone=opens)
@@ -70,7 +69,7 @@ class Enclosing:
         return both(own, self._around_it(first, at, name, opens))
 
     def _where(self, at: int, *, alone: bool) -> tuple[int, int, bool] | None:
-        """The tokens of the WHERE that follows a relation, and whether the relation is the only one there."""
+        """Tokens of the WHERE after a relation, and whether the relation is alone."""
         for number, keyword in self._level(at):
             if keyword in _ENDS or keyword == "|>":
                 return None
@@ -79,12 +78,12 @@ class Enclosing:
                 return None if self._may_go_on(end) else (number + 1, end, alone)
             if keyword in _ELSEWHERE:
                 return None
-            # Joins, further relations and views of generated rows have columns of their own.
+            # Joins, further relations and lateral views have columns of their own.
             alone = False
         return None
 
     def _end(self, at: int) -> int:
-        """Behind the last token of the condition that begins at one."""
+        """Token after the condition that starts at the given one."""
         behind = at
         for number, keyword in self._level(at):
             if keyword in _ENDS or keyword in _ELSEWHERE:
@@ -93,9 +92,10 @@ class Enclosing:
         return behind
 
     def _may_go_on(self, end: int) -> bool:
-        """Whether an OR behind what ends a condition may be its own: a column can be called so (`offset > 5`), and FROM follows DISTINCT.
+        """True if an OR after the end word of a condition may belong to it: a column can have that name (`offset > 5`), and FROM follows
+        DISTINCT.
 
-        All else that goes on there only narrows it further.
+        Anything else that continues there only narrows it.
         """
         if self._keyword(end + 1) == "BY":
             return False
@@ -103,7 +103,7 @@ class Enclosing:
         return next(following, None) == "OR"
 
     def _level(self, at: int) -> Iterator[tuple[int, str]]:
-        """Numbers and keywords of the tokens from one on, up to the end of the brackets that it is in; none in other brackets."""
+        """Numbers and keywords of the tokens from one on, to the end of its brackets, skipping inner brackets."""
         for number, depth in enumerate(depths(self._tokens[at:]), at):
             if depth < 0:
                 return
@@ -111,7 +111,7 @@ class Enclosing:
                 yield number, self._keyword(number)
 
     def _around_it(self, first: int, at: int, name: str, opens: bool) -> Predicate | None:
-        """What the queries around a relation's own say of it."""
+        """What the outer queries say about a relation."""
         opened = self._around[first]
         if opened is None:
             begin, end, result = 0, len(self._tokens), self._result
@@ -126,7 +126,7 @@ class Enclosing:
         return mapped(rows, lambda output: block.column_of(output, name, alone=alone, names=names), nulls=alone)
 
     def _group(self, opened: int) -> Predicate | None:
-        """Of the rows that a query in parentheses gives."""
+        """What is known about the rows of a query in parentheses."""
         if opened not in self._known:
             self._known[opened] = self._rows_of(opened)
         return self._known[opened]
@@ -141,25 +141,25 @@ class Enclosing:
         return None
 
     def _is_relation(self, number: int) -> bool:
-        """Whether a relation stands at a token. After a comma it may be anything; what it is shows by what follows."""
+        """True if a relation stands at a token. After a comma it may be anything; what follows decides."""
         before = self._keyword(number - 1)
         return before in ("JOIN", ",") or (before == "FROM" and self._keyword(number - 2) != "DISTINCT")
 
     def _read_by(self, first: int, after: int, name: str) -> Predicate | None:
-        """As `_source`, of what ends before `after`, where its alias may follow."""
+        """Like `_source`, for what ends before `after`, where its alias may follow."""
         cursor = Cursor(self._text, self._tokens, after)
         alias = read_alias(cursor)
         return self._source(first, cursor.at, alias or name)
 
     def _cte(self, name: str, closed: int) -> Predicate | None:
-        """Of a common table expression: what any of its readings needs. Where it is not plain which those are, nothing is known."""
+        """For a common table expression: what any of its readers needs. If these are not clear, nothing is known."""
         if any(token.keyword == "RECURSIVE" for token in self._tokens):
             return None
         found: list[Predicate | None] = []
         for number in range(closed + 1, len(self._tokens)):
             token = self._tokens[number]
             if token.kind is TokenKind.STRING and token.text.startswith('"') and string_value(token).lower() == name:
-                return None  # a name where `spark.sql.ansi.doubleQuotedIdentifiers` is set
+                return None  # a name if `spark.sql.ansi.doubleQuotedIdentifiers` is set
             if not token.is_name or name_value(token).lower() != name or "." in (self._keyword(number - 1), self._keyword(number + 1)):
                 continue
             found.append(self._read_by(number, number + 1, name) if self._is_relation(number) else None)
@@ -167,7 +167,7 @@ class Enclosing:
 
 
 def _groups(tokens: Sequence[Token]) -> tuple[list[int | None], dict[int, int]]:
-    """Of each token the innermost parenthesis around it, and of each parenthesis where it is closed."""
+    """For each token the innermost parenthesis around it, and for each parenthesis its end."""
     around: list[int | None] = []
     closing: dict[int, int] = {}
     opened: list[int] = []

@@ -1,8 +1,8 @@
-"""Statements on files: what `allow_files=False` refuses.
+"""Statements that access files, which `allow_files=False` refuses.
 
-Spark reads and writes any file that its process can (`csv.`/etc/passwd``, INSERT OVERWRITE DIRECTORY, ADD JAR), and runs programs
-(TRANSFORM, reflect). What Spark itself is given is therefore held against a list of what is harmless, not of what is not: a verb that
-is not on it is refused, as is each word inside that leads to files.
+Spark reads and writes any file that its process can (`csv.`/etc/passwd``, INSERT OVERWRITE DIRECTORY, ADD JAR) and runs programs
+(TRANSFORM, reflect). Statements for Spark are therefore checked against a list of harmless verbs; other verbs are refused, and so is each
+word that leads to files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, name_value, sig
 from lakehouse_engine.sql.grammar.references import Parts, Reference, plain
 
 ON_FILES_KEY = "spark.sql.runSQLOnFiles"
-"""Spark's own switch for relations that are paths: off in the session, so that no spelling gets past this module."""
+"""Spark's own switch for paths as relations, turned off in the session so that no spelling escapes this module."""
 
 _VERBS = words("SELECT WITH FROM VALUES TABLE ( EXPLAIN DESCRIBE DESC SHOW USE CACHE UNCACHE CLEAR DECLARE DROP SET CREATE")
 _EXPLAINED = words("EXPLAIN LOGICAL FORMATTED EXTENDED CODEGEN COST ANALYZE")
@@ -29,9 +29,9 @@ _REMEDY = "which this warehouse was opened not to allow (allow_files: false)"
 
 
 def check_no_files(text: str, knows: Callable[[Parts], bool]) -> None:
-    """Refuse a statement for Spark that may read or write files, or run a program. `knows` as in `route`.
+    """Refuse a statement for Spark that may read or write files, or run a program. `knows` is as in `route`.
 
-    Raises `UnsupportedSqlError` naming the construct.
+    Raises `UnsupportedSqlError` with the construct.
     """
     tokens = significant(text)
     _check_verb(tokens)
@@ -48,7 +48,7 @@ def check_no_files(text: str, knows: Callable[[Parts], bool]) -> None:
 
 
 def refusal(what: str) -> UnsupportedSqlError:
-    """The error for files where they are not allowed."""
+    """Error for files where they are not allowed."""
     return UnsupportedSqlError(f"{what} reads or writes files, {_REMEDY}")
 
 
@@ -68,7 +68,7 @@ def _check_verb(tokens: Sequence[Token]) -> None:
 
 
 def _check_create(tokens: Sequence[Token]) -> None:
-    """A view of a query, and nothing that names a file or a class: a data source, a function's jar, a table of Spark's own."""
+    """Accept a view over a query; refuse anything that names a file or class: a data source, a function's jar, a Spark table."""
     noun = next((token.keyword for token in tokens if token.keyword not in _CREATED), "")
     before_query = []
     for token in tokens:
@@ -80,7 +80,7 @@ def _check_create(tokens: Sequence[Token]) -> None:
 
 
 def _runs_a_program(tokens: Sequence[Token]) -> bool:
-    """Whether USING and a text follow, as in `MAP a, b USING 'script'`."""
+    """True if USING and a text follow, as in `MAP a, b USING 'script'`."""
     pairs = itertools.pairwise(tokens)
     return any(one.keyword == "USING" and following.kind is TokenKind.STRING for one, following in pairs)
 

@@ -1,4 +1,4 @@
-"""A literal of a column's own type: the only kind that Spark compares with the column as it is, without a coercion that settings change."""
+"""Literals of a column's own type: the only ones that Spark compares without a coercion that settings can change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.types as pat
 from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, is_plain_string
 
 Moment = Callable[[str], int | None]
-"""Microseconds since 1970 of the text (in quotes) of a TIMESTAMP literal, as the session takes it; None where that is not known."""
+"""Microseconds since 1970 for the (quoted) text of a TIMESTAMP literal in the session; None if unknown."""
 
 _WHOLE = re.compile(r"\d+", re.ASCII)
 _DECIMAL = re.compile(r"\d*\.\d+", re.ASCII)
@@ -21,17 +21,17 @@ _DAY = re.compile(r"'(\d{4}-\d{2}-\d{2})'", re.ASCII)
 
 
 def no_moment(_: str) -> None:
-    """Outside of a session no TIMESTAMP literal has a value."""
+    """Without a session, TIMESTAMP literals have no value."""
 
 
 def has_literals(kind: pa.DataType) -> bool:
-    """Whether there are literals of a column's type."""
+    """True if a column's type has literals."""
     is_one_of = (pat.is_string, pat.is_integer, pat.is_decimal, pat.is_date, pat.is_timestamp, pat.is_boolean)
     return any(is_one(kind) for is_one in is_one_of)
 
 
 def typed_literal(tokens: Sequence[Token], kind: pa.DataType, moment: Moment = no_moment) -> pa.Scalar | None:
-    """The value of a literal of the type; None for any other expression, and for a value that the type does not hold."""
+    """Value of a literal of the type; None for any other expression, and for a value that the type cannot hold."""
     if len(tokens) not in (1, 2):
         return None
     before, last = tokens[0].keyword if len(tokens) == 2 else None, tokens[-1]

@@ -1,9 +1,8 @@
-"""Hudi's five meta columns in queries: a relation has them where the statement names one, and no star shows them.
+"""Hudi's five meta columns in queries: a relation has them if the statement names one; stars do not show them.
 
-A name counts for the innermost query that reads something: qualified for the relation that it qualifies, else for all relations of that
-query, unless another of them shows such columns itself (`hudi_table_changes`, a sub-query that selects one). `select * from one_relation`
-as a sub-query, common table expression or stored view hands them on; every other star leaves them out. In queries that are not plain
-(`query_blocks`) no relation gets them.
+A name belongs to the innermost query that reads something: qualified, to that relation; else to all relations of the query, unless one
+shows such columns itself (`hudi_table_changes`, a sub-query that selects one). `select * from one_relation` as a sub-query, common table
+expression or stored view passes them on; other stars leave them out. In queries that are not plain (`query_blocks`), no relation gets them.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from lakehouse_engine.sql.grammar.relations import READ_OPTIMIZED_FUNCTION, WITH
 
 _PREFIX = "_hoodie_"
 _OTHER_ROWS = frozenset(("DISTINCT", "GROUP", "HAVING"))
-"""With these a SELECT makes rows of its own, which have no meta columns."""
+"""With these a SELECT makes new rows, which have no meta columns."""
 _OF_TABLES = (READ_OPTIMIZED_FUNCTION, WITH_DELETED_FUNCTION)
-"""Functions whose rows have meta columns that no star shows. `hudi_table_changes` shows them, and files have the columns that they have."""
+"""Functions whose rows have meta columns that no star shows. `hudi_table_changes` shows them, and files have only their own columns."""
 AliasOf = Callable[[Reference], str]
-"""What qualifies the columns of a reference in the bound text."""
+"""Qualifier of a reference's columns in the bound text."""
 
 
 def names_meta_columns(text: str) -> bool:
-    """Whether a text may name a meta column: a cheap look before the text is taken apart."""
+    """Cheap check whether a text may name a meta column."""
     return _PREFIX in text.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class StarEdit:
-    """Text to put in at an offset, so that a star leaves meta columns out."""
+    """Text to insert at an offset, so that a star leaves meta columns out."""
 
     at: int
     text: str
@@ -43,8 +42,8 @@ class StarEdit:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What is asked of the names that a statement reads. `is_table`: is it a table of the warehouse, which has the columns. `view_text`:
-    the query of a stored view whose columns are called as in that query; None for any other relation.
+    """What is asked about names. `is_table`: is it a table of the warehouse, which has the columns. `view_text`: the query of a stored view
+    that does not rename columns; None for other relations.
     """
 
     is_table: Callable[[Parts], bool]
@@ -54,7 +53,7 @@ class Relations:
 class MetaColumns:
     """Which references of one statement have the meta columns. `handed_on`: the statement is a view's query whose reader asks for them.
 
-    `within` are the views that the statement is read for.
+    `within` are the views around the statement.
     """
 
     def __init__(
@@ -74,21 +73,21 @@ class MetaColumns:
 
     @property
     def references(self) -> set[Reference]:
-        """Those that are to be read with the meta columns."""
+        """References to read with meta columns."""
         return {source.reference for source in self._given if source.reference is not None}
 
     @property
     def hands_on(self) -> bool:
-        """Whether the result of the statement has the columns when its reader asks for them."""
+        """True if the result has the columns when its reader asks for them."""
         return self._can_hand_on(self._blocks.top)
 
     @property
     def shows(self) -> bool:
-        """Whether the result of the statement has meta columns that it selects by name."""
+        """True if the result has meta columns that it selects by name."""
         return self._group_shows(self._blocks.top)
 
     def star_edits(self, alias_of: AliasOf) -> Iterator[StarEdit]:
-        """What makes stars leave out the columns that relations have been given."""
+        """Edits that keep the given columns out of stars."""
         for block in self._blocks.blocks:
             given = [source for source in block.sources if self._is_given(source)]
             for at in self._stars(block) if given and block not in self._handing else ():
@@ -99,10 +98,10 @@ class MetaColumns:
     def _stars(self, block: Block) -> list[int]:
         return [at for at in block.own if self._blocks.keyword(at) == "*" and is_star(self._blocks.tokens, at)]
 
-    # what is named
+    # named columns
 
     def _meta_name(self, at: int) -> str | None:
-        """The meta column that a token names, also in double quotes, which are for names in some sessions."""
+        """Meta column that a token names, also in double quotes, which some sessions use for names."""
         token = self._blocks.tokens[at]
         if token.is_name:
             name = name_value(token).lower()
@@ -117,7 +116,7 @@ class MetaColumns:
                     yield block, at
 
     def _resolve(self, block: Block, at: int) -> None:
-        """Give the columns to the relation that a name asks."""
+        """Give the columns to the relation that a name refers to."""
         around: Block | None = block
         qualifier = self._qualifier(at)
         while around is not None:
@@ -134,16 +133,16 @@ class MetaColumns:
             return None
         return name_value(self._blocks.tokens[at - 2]).lower()
 
-    # what relations show, and can be given
+    # what relations show and can be given
 
     def _source_shows(self, source: Source) -> bool:
-        """Whether a relation has meta columns by itself, or may have."""
+        """True if a relation has, or may have, meta columns of its own."""
         if source.query is not None:
             return self._group_shows(source.query)
         if source.reference is None or self._is_table(source.reference):
             return False
         view = self._view(source.reference)
-        return view is None or view.shows  # of a temporary view, or another program's table, nobody knows
+        return view is None or view.shows  # unknown for temporary views and other programs' tables
 
     def _group_shows(self, group: Group) -> bool:
         if group not in self._shows:
@@ -164,7 +163,7 @@ class MetaColumns:
         return reference.kind is ReferenceKind.READ and self._relations.is_table(plain(reference.parts))
 
     def _view(self, reference: Reference) -> MetaColumns | None:
-        """What is known of a stored view's query; None for what is none, or reads itself."""
+        """What is known about a stored view's query; None if it is no view, or reads itself."""
         if reference.kind is not ReferenceKind.READ or reference.alias_at is None or reference.travel is not None:
             return None
         own = folded(reference.parts)
@@ -185,7 +184,7 @@ class MetaColumns:
         return view is not None and view.hands_on
 
     def _can_hand_on(self, group: Group) -> bool:
-        """Whether a query has a star over one relation that can have the columns, and whatever reads it can leave them out of its own."""
+        """True if a query has a star over one relation that can have the columns, and its readers can leave them out of their own stars."""
         if group not in self._hands_on:
             handed = None if group.opaque or group.recursive or len(group.blocks) != 1 else self._handed(group.blocks[0])
             readers = [(block, source) for block in self._blocks.blocks for source in block.sources if source.query is group]
@@ -194,7 +193,7 @@ class MetaColumns:
         return self._hands_on[group]
 
     def _handed(self, block: Block) -> Source | None:
-        """The relation whose columns the only star of a SELECT hands on: the one that it names, or the only one that there is."""
+        """The relation whose columns a SELECT's only star passes on: the named one, or the only one."""
         stars = [at for at in self._stars(block) if at < block.listed]
         names = any(self._meta_name(at) is not None for at in block.own if at < block.listed)
         others = {self._blocks.keyword(at) for at in block.own if at >= block.listed} | {self._blocks.keyword(block.begin + 1)}
@@ -207,7 +206,7 @@ class MetaColumns:
         qualifier = self._qualifier(star)
         return source in block.sources if qualifier is None else source.name == qualifier
 
-    # giving
+    # giving columns
 
     def _give(self, block: Block, source: Source) -> None:
         can_be_qualified = source.name or len(block.sources) == 1
@@ -225,7 +224,7 @@ class MetaColumns:
             self._give(block, source)
 
     def _is_given(self, source: Source) -> bool:
-        """A common table expression that hands the columns on for one reader does so for all."""
+        """A common table expression that passes the columns on for one reader does so for all."""
         if source.query is not None:
             return any(block in self._handing for block in source.query.blocks)
         return source in self._given
@@ -243,7 +242,7 @@ class MetaColumns:
 
 
 def _names(block: Block, sources: Sequence[Source], alias_of: AliasOf, left_out: Collection[str]) -> str:
-    """The meta columns of relations, qualified where other relations stand beside them."""
+    """Meta columns of relations, qualified if there are other relations."""
     found = []
     for source in sources:
         alias = source.name if source.reference is None else alias_of(source.reference)

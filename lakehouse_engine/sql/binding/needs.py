@@ -1,8 +1,8 @@
-"""What of a relation a statement can need, as far as its text says so plainly: which columns, and which rows.
+"""What a statement can need of a relation, as far as its text shows: columns and rows.
 
-A column is needed where any name in the text is its name: names in literals that may be identifiers count, and a star, or one of the
-few constructs that mean columns without naming them, means all. Rows are needed where the conditions around the relation do not rule
-them out (`enclosing`). What is not understood needs everything.
+A column is needed if any name in the text equals its name; text literals that may be identifiers count, and a star, or a construct that
+means columns without naming them, means all. Rows are needed unless the conditions around the relation exclude them (`enclosing`). What is
+not understood needs everything.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, name_value, sig
 from lakehouse_engine.sql.grammar.references import Reference
 
 _UNNAMED = words("NATURAL PIVOT UNPIVOT TABLE IDENTIFIER EXECUTE")
-"""What takes columns, or whole relations, that it does not name."""
+"""Constructs that read columns, or whole relations, without naming them."""
 
 _NO_OPERANDS = words("SELECT DISTINCT ALL BY AS ON AND OR NOT WHEN THEN ELSE IN LIKE BETWEEN WHERE HAVING FROM")
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """`names` (lower case) are those of all columns needed, None: any. `rows` is true of every row needed; None: any are."""
+    """`names` (lower case) are the needed columns, None: any. `rows` holds for every needed row; None: any."""
 
     names: frozenset[str] | None = None
     rows: Predicate | None = None
 
     def and_of(self, other: Needs) -> Needs:
-        """What two readings need together."""
+        """What two reads need together."""
         names = None if self.names is None or other.names is None else self.names | other.names
         return Needs(names, either(self.rows, other.rows))
 
@@ -43,19 +43,19 @@ EVERYTHING = Needs()
 
 
 def needs_of(text: str, references: Sequence[Reference], result: OnResult | None = None) -> list[Needs]:
-    """What the statement needs of each of its references; `result`: what of its own result is needed, where that is known."""
+    """What the statement needs of each reference; `result`: what is needed of its own result, if known."""
     tokens = significant(text)
     names, enclosing = names_in(tokens), Enclosing(text, tokens, result)
     return [_needs(tokens, reference, names, enclosing) for reference in references]
 
 
 def rows_where(condition: str | None, table: str, *, qualified: bool = False) -> Predicate | None:
-    """What a condition says of the rows of the relation that is called `table` there."""
+    """What a condition says about rows of the relation called `table` in it."""
     return None if condition is None else predicate_of(significant(condition), table, qualified=qualified)
 
 
 def names_in(tokens: Sequence[Token]) -> frozenset[str] | None:
-    """Every name in a text, in lower case; None where it may mean columns that it does not name."""
+    """All names in a text, in lower case; None if it may mean columns that it does not name."""
     found = set()
     for number, token in enumerate(tokens):
         if token.is_name:
@@ -64,7 +64,7 @@ def names_in(tokens: Sequence[Token]) -> frozenset[str] | None:
                 return None
             found.add(name.lower())
         elif token.kind is TokenKind.STRING and '"' in token.text[:2]:
-            # A name where `spark.sql.ansi.doubleQuotedIdentifiers` is set.
+            # a name if `spark.sql.ansi.doubleQuotedIdentifiers` is set
             found.add(token.text.strip('rR"').replace('""', '"').lower())
         elif token.keyword == "|>" or (token.keyword == "*" and is_star(tokens, number)):
             return None
@@ -72,7 +72,7 @@ def names_in(tokens: Sequence[Token]) -> frozenset[str] | None:
 
 
 def is_star(tokens: Sequence[Token], number: int) -> bool:
-    """Whether `*` stands for columns, rather than multiplies or counts."""
+    """True if `*` stands for columns, not for multiplication or counting."""
     before = tokens[number - 1] if number else None
     if before is None:
         return True
@@ -91,6 +91,6 @@ def _needs(tokens: Sequence[Token], reference: Reference, names: frozenset[str] 
     if reference.alias is not None:
         behind = behind[1 + (behind[0].keyword == "AS") :]
     if behind and behind[0].keyword == "(":
-        # The columns are given other names.
+        # The columns are renamed.
         return EVERYTHING
     return Needs(names, enclosing.of(reference))

@@ -1,4 +1,4 @@
-"""Which partitions a condition confines a statement to."""
+"""Partitions to which a condition limits a statement."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.partitions import partition_paths_of
 
 _MOST = 1000
-"""Partitions above which the whole table counts as read."""
+"""Number of partitions above which the whole table counts as read."""
 _OTHERWISE = words("OR BETWEEN CASE NOT ! | ||")
 
 
 def partitions_read(condition: str | None, table: str, state: TableState, *, qualified: bool = False) -> frozenset[str] | None:
-    """Paths of the partitions outside of which `condition` holds for no row; None where it does not say that plainly.
+    """Paths of the partitions that can hold rows matching `condition`; None if it does not say plainly.
 
-    Plain are conjunctions in which every partition column equals a literal of its own type, or is in a list of such. `table` is the
-    name that the table goes by there; with `qualified` a column without it is not taken for the table's.
+    Plain means a conjunction in which every partition column equals a literal of its type, or is in a list of them. `table` is the table's
+    name in the condition; with `qualified`, columns without it are not the table's.
     """
     fields = state.config.partition_fields
     if condition is None or not fields:
@@ -47,11 +47,11 @@ def partitions_read(condition: str | None, table: str, state: TableState, *, qua
     try:
         return frozenset(partition_paths_of(state.config, [dict(zip(fields, one, strict=True)) for one in chosen], schema))
     except PartitionValueError:
-        return None  # a value that no row of the column can have, which a condition may well ask for
+        return None  # a value that no row can have, which a condition may compare with
 
 
 def _conjuncts(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The parts that AND joins at the top; none where anything else could bind them otherwise (OR, BETWEEN ... AND, CASE)."""
+    """Parts joined by the top-level AND; empty if another operator could bind them (OR, BETWEEN ... AND, CASE)."""
     return [] if any(token.keyword in _OTHERWISE for token in tokens) else parts(tokens, "AND")
 
 
@@ -82,7 +82,7 @@ def _literals(tokens: list[Token]) -> list[list[Token]] | None:
 
 
 def _value(tokens: Sequence[Token], kind: pa.DataType) -> Any:
-    """The literal's value where it is of the column's type, so that equal in SQL means the same path; else None."""
+    """The literal's value if it has the column's type, so that equal in SQL means the same path; else None."""
     is_path = pat.is_string(kind) or pat.is_date(kind) or pat.is_integer(kind)
     found = typed_literal(tokens, kind) if is_path else None
     # An empty text has the path of null.

@@ -1,7 +1,7 @@
-"""What a condition says plainly of single columns: comparisons with literals, joined by AND and OR.
+"""What a condition says about single columns: comparisons with literals, joined by AND and OR.
 
-A predicate is true of every row that the condition is true of, and often of more: what is not understood may be true of any row, which is
-None here. It holds of no row in which its columns are null because a join found nothing, so it counts on any side of a join.
+A predicate holds for every row for which the condition does, and often for more: None means any row. It does not hold for rows whose
+columns are null because a join found no match, so it applies on either side of a join.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lakehouse_engine.sql.grammar.brackets import depths
 from lakehouse_engine.sql.grammar.lexer import QUERY_WORDS, Token, TokenKind, name_value, quote_name, words
 
 _UNCERTAIN = words("CASE |> | ||")
-"""What could bind the words around it in another way."""
+"""What could bind the words around it differently."""
 
 _OPERATORS = words("= == != <> < <= > >= IN NOT IS BETWEEN")
 _PLAIN_WORDS = _OPERATORS | words("NULL AND DATE TIMESTAMP TRUE FALSE ( ) , -")
@@ -30,7 +30,7 @@ _LITERALS = (TokenKind.STRING, TokenKind.NUMBER)
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`column` (lower case) as `rest` says. Tokens have no positions, so that what is written alike is equal."""
+    """`column` (lower case) compared as `rest` says. Tokens have no positions, so equal spellings are equal."""
 
     column: str
     rest: tuple[Token, ...]
@@ -57,17 +57,17 @@ class Either:
 
 Predicate = Comparison | All | Either
 NOTHING = Either(())
-"""True of no row: what is asked for columns alone, as dbt does, has `where false`."""
+"""Holds for no row: dbt asks for columns only with `where false`."""
 
 
 def both(*parts: Predicate | None) -> Predicate | None:
-    """All of them are true; those that are not known say nothing."""
+    """All hold; unknown ones say nothing."""
     known = list(dict.fromkeys(part for part in parts if part is not None))
     return None if not known else known[0] if len(known) == 1 else All(tuple(known))
 
 
 def either(*parts: Predicate | None) -> Predicate | None:
-    """One of them is true; where one is not known, nothing is."""
+    """One of them holds; if one is unknown, nothing is known."""
     known = list(dict.fromkeys(part for part in parts if part is not None))
     if not known or None in parts:
         return None
@@ -75,9 +75,9 @@ def either(*parts: Predicate | None) -> Predicate | None:
 
 
 def predicate_of(tokens: Sequence[Token], table: str, *, qualified: bool) -> Predicate | None:
-    """What the tokens of a condition say of the relation that is called `table` there; with `qualified` its columns are, too.
+    """What a condition's tokens say about the relation called `table`; with `qualified`, its columns are qualified too.
 
-    Where they are, other relations are beside it, and `IS NULL` may be true of a row that a join did not find: it says nothing then.
+    Then there are other relations, and `IS NULL` may hold for rows without a join match, so it says nothing.
     """
     if not tokens or any(token.keyword in _UNCERTAIN for token in _at_top(tokens)):
         return None
@@ -95,8 +95,8 @@ def predicate_of(tokens: Sequence[Token], table: str, *, qualified: bool) -> Pre
 
 
 def mapped(predicate: Predicate | None, column_of: Callable[[str], str | None], *, nulls: bool) -> Predicate | None:
-    """The predicate over other columns; what is about a column that `column_of` has no other for says nothing, and `IS NULL` only
-    with `nulls`.
+    """The predicate over other columns. Parts about a column for which `column_of` gives none say nothing; `IS NULL` counts only with
+    `nulls`.
     """
     if predicate is None or predicate == NOTHING:
         return predicate
@@ -110,8 +110,8 @@ def mapped(predicate: Predicate | None, column_of: Callable[[str], str | None], 
 def expression_of(
     predicate: Predicate | None, schema: pa.Schema, fields: Sequence[str] | None = None, moment: Moment = no_moment
 ) -> pc.Expression | None:
-    """An expression that is true of every row that the predicate is true of, over columns of a schema, or those of `fields` alone; None
-    where that may be any row. Comparisons count whose literals are of the column's own type (`literals.typed_literal`).
+    """Expression over a schema's columns (or only `fields`) that holds for every row for which the predicate does; None if that is any row.
+    Only literals of the column's own type count (`literals.typed_literal`).
     """
     chosen = None if fields is None else {name.lower() for name in fields}
     columns = {one.name.lower(): one for one in schema if has_literals(one.type) and (chosen is None or one.name.lower() in chosen)}
@@ -182,7 +182,7 @@ def _at_top(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _split(tokens: Sequence[Token], word: str) -> list[list[Token]]:
-    """The parts that a word joins at the top; the AND of a BETWEEN joins none."""
+    """Parts joined by a top-level word, except the AND of a BETWEEN."""
     parts: list[list[Token]] = [[]]
     is_between = False
     for token, depth in zip(tokens, depths(tokens), strict=True):
@@ -198,5 +198,5 @@ def _split(tokens: Sequence[Token], word: str) -> list[list[Token]]:
 
 
 def _is_group(tokens: Sequence[Token]) -> bool:
-    """Whether one pair of parentheses is around all."""
+    """True if one pair of parentheses encloses everything."""
     return len(tokens) > 2 and tokens[0].keyword == "(" and tokens[-1].keyword == ")" and 0 not in depths(tokens)[1:-1]

@@ -1,7 +1,6 @@
-"""The SELECTs of a statement: what each reads, where its stars are, and which sub-queries stand where.
+"""The SELECTs of a statement: their sources, stars, and sub-queries.
 
-Anything that is not plainly a SELECT over named relations, sub-queries and joins is a block that is not `plain`: nothing is concluded
-of it.
+Anything other than a plain SELECT over named relations, sub-queries and joins is a block that is not `plain`: nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ _SET_OPERATORS = words("UNION EXCEPT INTERSECT MINUS SETMINUS")
 _QUERY = words("SELECT WITH")
 _ENDS_FROM = words("WHERE GROUP HAVING ORDER LIMIT OFFSET WINDOW CLUSTER DISTRIBUTE SORT QUALIFY")
 _NOT_PLAIN = words("NATURAL PIVOT UNPIVOT TRANSFORM MATCH_RECOGNIZE WATERMARK |> ${ ;")
-"""Words and symbols that take all columns of a relation without a star, or make of a query something else than a SELECT."""
+"""Words and symbols that read all columns without a star, or turn a query into something other than a SELECT."""
 
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """One relation of a FROM clause: a name, a call, or a sub-query. `name` (lower case) qualifies its columns; empty: nothing does.
+    """One relation in FROM: a name, call, or sub-query. `name` (lower case) qualifies its columns; empty: nothing does.
 
-    `query` is that of a sub-query or of the common table expression that is named; `reference` the name or call, where the statement's scan
-    has it; neither: a call of another function. `renamed`: its columns are given other names.
+    `query` is a sub-query's or named common table expression's; `reference` is the name or call, if the scan has it; neither for a call of
+    another function. `renamed`: its columns get other names.
     """
 
     name: str
@@ -39,8 +38,7 @@ class Source:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """One SELECT: tokens `begin` to before `end`, with its select list up to `listed`. `own` are the numbers of its tokens, without those
-    of the queries inside of it.
+    """One SELECT: tokens `begin` to before `end`, with its select list up to `listed`. `own` are its tokens without those of inner queries.
     """
 
     group: Group
@@ -54,7 +52,7 @@ class Block:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A query: the statement's, or one in parentheses. `around` is the block that it stands in; None for common table expressions.
+    """A query: the statement's, or one in parentheses. `around` is the block that contains it; None for common table expressions.
 
     `recursive`: it may read itself.
     """
@@ -66,7 +64,7 @@ class Group:
 
 
 class QueryBlocks:
-    """The queries of one statement, by the numbers of its (significant) `tokens`."""
+    """Queries of one statement, by the numbers of its (significant) `tokens`."""
 
     def __init__(self, text: str, tokens: list[Token], references: Sequence[Reference]) -> None:
         self.tokens = tokens
@@ -74,7 +72,7 @@ class QueryBlocks:
         self._closing = _closing(tokens)
         self.blocks: list[Block] = []
         self.is_whole = True
-        """Whether all that reads a relation is among the sources of blocks."""
+        """True if everything that reads a relation is a source of a block."""
         end = len(tokens)
         while end and self.keyword(end - 1) == ";":
             end -= 1
@@ -85,7 +83,7 @@ class QueryBlocks:
         return self.tokens[at].keyword if 0 <= at < len(self.tokens) else ""
 
     def _starts_query(self, at: int) -> bool:
-        """Whether a query begins at a token: SELECT, or WITH before `name [(columns)] [AS] (`, which options (`WITH ('k' = 1)`) are not."""
+        """True if a query starts at a token: SELECT, or WITH before `name [(columns)] [AS] (`; options (`WITH ('k' = 1)`) do not count."""
         if self.keyword(at) == "SELECT":
             return True
         return self.keyword(at) == "WITH" and at + 1 < len(self.tokens) and self.tokens[at + 1].is_name
@@ -105,7 +103,7 @@ class QueryBlocks:
         return group
 
     def _with(self, at: int, end: int, known: dict[str, Group]) -> int:
-        """Read common table expressions into `known`; the number of the token behind them."""
+        """Read common table expressions into `known`; returns the token after them."""
         recursive = self.keyword(at + 1) == "RECURSIVE"
         at += 1 + recursive
         while at < end and self.tokens[at].is_name:
@@ -128,7 +126,7 @@ class QueryBlocks:
         return at
 
     def _operands(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """What set operators part; `* EXCEPT (...)` is none."""
+        """Parts between set operators; `* EXCEPT (...)` is not one."""
         first = begin
         for at, depth in enumerate(depths(self.tokens[begin:end]), begin):
             if depth == 0 and self.keyword(at) in _SET_OPERATORS and self.keyword(at - 1) not in ("*", "."):
@@ -163,7 +161,7 @@ class QueryBlocks:
         return token.keyword in _NOT_PLAIN or (token.kind is TokenKind.QUOTED and bool(PATTERN.search(name_value(token).replace(".", ""))))
 
     def _from(self, block: Block, begin: int, ctes: Mapping[str, Group]) -> dict[int, Source]:
-        """Read what a FROM clause names; its sub-queries, by the numbers of their parentheses."""
+        """Read the relations of a FROM clause; sub-queries by the numbers of their parentheses."""
         cursor, expect, derived = Cursor(self._text, self.tokens[: block.end], begin), True, {}
         opened: list[int] = []
         while not cursor.done and not (cursor.keyword() in _ENDS_FROM and not opened):
@@ -195,7 +193,7 @@ class QueryBlocks:
         return derived
 
     def _source(self, cursor: Cursor, block: Block, ctes: Mapping[str, Group]) -> Source | None:
-        """One relation with all that may follow it; None for what is none."""
+        """One relation with everything that may follow it; None for anything else."""
         query: Group | None = None
         reference: Reference | None = None
         parts: Parts = ()
@@ -224,7 +222,7 @@ def _called(alias: str | None, parts: Parts) -> str:
 
 
 def _closing(tokens: Sequence[Token]) -> dict[int, int]:
-    """Of each bracket that is closed, where that is."""
+    """End of each closed bracket."""
     found: dict[int, int] = {}
     opened: list[int] = []
     for at, token in enumerate(tokens):

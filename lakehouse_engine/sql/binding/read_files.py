@@ -1,4 +1,4 @@
-"""`read_files('path', format => 'csv', header => true)`: files that are no table as a relation, and the text of such a call."""
+"""`read_files('path', format => 'csv', header => true)`: plain files as a relation, and the text of such a call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def files_of(arguments: Sequence[Argument]) -> FilesRead:
-    """What a call reads. Raises `UnsupportedSqlError` for what it does not say or does not mean."""
+    """What a call reads. Raises `UnsupportedSqlError` for missing or unclear arguments."""
     positional: list[str] = []
     given: dict[str, str] = {}
     for one in arguments:
@@ -36,7 +36,7 @@ def files_of(arguments: Sequence[Argument]) -> FilesRead:
 
 
 def call_text(files: FilesRead) -> str:
-    """The call that reads them, as SQL."""
+    """The call as SQL."""
     named = [("format", files.format), *([("schema", files.schema)] if files.schema is not None else []), *files.options]
     given = [quote_string(files.path), *(f"{_name(key)} => {quote_string(value)}" for key, value in named)]
     return f"{FILES_FUNCTION}({', '.join(given)})"

@@ -1,7 +1,7 @@
-"""Which names of a statement stand in relation position, found on tokens alone.
+"""Finds the names in relation position from tokens alone.
 
-A state "a relation is next" is set by FROM, JOIN, a comma inside FROM, TABLE and the USING of MERGE, and follows parentheses; CTE
-names hide relations of the same single-part name in the scope that Spark gives them. Nothing here knows which tables exist.
+FROM, JOIN, a comma inside FROM, TABLE and the USING of MERGE set a state "a relation is next", which follows parentheses; CTE names hide
+relations of the same single-part name in the scope that Spark gives them. This module does not know which tables exist.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SCRIPT_BLOCKS = frozenset(("THEN", "ELSE", "DO", "LOOP", "REPEAT", "BEGIN"))
 
 @dataclass(slots=True)
 class _Frame:
-    """One level of parentheses. `fresh`: a query may start at the next token. `outer`: the scope around this level's query."""
+    """One level of parentheses. `fresh`: a query may start at the next token. `outer`: scope around this level's query."""
 
     scope: int
     outer: int | None
@@ -43,9 +43,9 @@ class _Frame:
 
 
 def scan(text: str) -> Scan:
-    """Find the relation names, dotted chains and un-bindable constructs of one statement (or script).
+    """Find the relation names, dotted chains and constructs that cannot be bound in one statement (or script).
 
-    Raises `UnsupportedSqlError` when a literal or comment is not closed, and for a table function of Hudi that there is none of.
+    Raises `UnsupportedSqlError` for an unclosed literal or comment, and for an unknown Hudi table function.
     """
     return _Scanner(Cursor(text, significant(text))).run()
 
@@ -166,7 +166,7 @@ class _Scanner:
         return self.cursor.at > start
 
     def _keyword(self, frame: _Frame, keyword: str) -> bool:
-        """Act on a word that is a keyword here; False (and no move) when it is a name."""
+        """Act on a word that is a keyword here; False (without moving) if it is a name."""
         fresh = frame.fresh
         if keyword == "TABLE" and self._table(frame):
             return True
@@ -228,7 +228,7 @@ class _Scanner:
         return False
 
     def _between(self, frame: _Frame, keyword: str) -> bool:
-        """Words that change what follows without being a clause of their own."""
+        """Words that change the meaning of what follows without starting a clause."""
         cursor = self.cursor
         following = cursor.peek(1)
         if keyword == "AS" and len(self.frames) == 1 and not frame.query:

@@ -1,8 +1,7 @@
-"""One SELECT of a statement, as far as a condition on its result is one on what it reads.
+"""One SELECT, to move a condition on its result down to its input.
 
-Such a condition can be asked of the rows below where the column is handed on as it is, and where the rows that do not fulfil it decide
-nothing about the others: so not below a window, a limit, a sample or a set operation. Below GROUP BY it can: a column that is handed on
-there is one that is grouped by, for Spark refuses any other.
+That is possible for columns that are passed on unchanged, if the excluded rows do not affect others: not below a window, limit, sample or
+set operation. Below GROUP BY it works, because Spark allows only grouped columns to be passed on.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ _OTHERWISE = words(
     WINDOW ROLLUP CUBE GROUPING TRANSFORM MAP REDUCE INSERT VALUES RECURSIVE MATCH_RECOGNIZE ASOF NEAREST |> ${ ;
     """
 )
-"""What makes of a query something else than rows picked, joined and grouped."""
+"""Constructs beyond selecting, joining and grouping rows."""
 
 _NO_COLUMNS = words(
     "NULL TRUE FALSE DEFAULT CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURRENT_CATALOG CURRENT_SCHEMA CURRENT_DATABASE"
     " CURRENT_TIMEZONE LOCALTIME LOCALTIMESTAMP SESSION_USER USER ALL DISTINCT"
 )
 PATTERN = re.compile(r"[()\[\]{}*+?|^$\\.]")
-"""What a quoted name has that is a pattern of names (`spark.sql.parser.quotedRegexColumnNames`)."""
+"""Characters that make a quoted name a pattern (`spark.sql.parser.quotedRegexColumnNames`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One part of a select list. `column` of `table` (None: it is not said of which) is handed on under the name `output` (lower case).
+    """One item of a select list: `column` of `table` (None: not stated), passed on as `output` (lower case).
 
-    `column` is None for what is computed, and "*" for all columns; `output` None for a name that nobody can write, or for a star.
+    `column` is None for computed items and "*" for all columns; `output` is None for a name that cannot be written, and for a star.
     """
 
     output: str | None
@@ -45,14 +44,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class SelectBlock:
-    """`reads_from` is the number of its FROM among the statement's tokens."""
+    """`reads_from` is the position of FROM among the statement's tokens."""
 
     items: tuple[Item, ...]
     reads_from: int
 
     @classmethod
     def of(cls, tokens: Sequence[Token], begin: int, end: int) -> SelectBlock | None:
-        """Of the query from token `begin` to before `end`; None for anything that is not plainly one SELECT."""
+        """Read the query from token `begin` to before `end`; None unless it is plainly one SELECT."""
         top = _top(tokens, begin, end)
         if not top or tokens[begin].keyword not in ("SELECT", "WITH") or any(tokens[at].keyword in _OTHERWISE for at in top):
             return None
@@ -67,9 +66,9 @@ class SelectBlock:
         return None if items is None else cls(items, froms[0])
 
     def column_of(self, output: str, source: str, *, alone: bool, names: Sequence[str] = ()) -> str | None:
-        """The column (lower case) of the relation `source` that the result has as `output`; None where it is none, or may be another's.
+        """Column (lower case) of the relation `source` that the result has as `output`; None if there is none, or it may be another's.
 
-        `alone`: nothing else is read. `names` are those that the columns of the result are given, where they are.
+        `alone`: there is no other source. `names` are the result's column names, if they are renamed.
         """
         items = self.items
         if names:
@@ -113,7 +112,7 @@ def _without_hints(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _item(tokens: list[Token]) -> Item | None:
-    """None for what may be several columns in a way that is not understood."""
+    """None for a form that may mean several columns."""
     if not tokens or any(token.kind is TokenKind.QUOTED and PATTERN.search(name_value(token)) for token in tokens):
         return None
     signs = [token.keyword for token in tokens]
@@ -134,7 +133,7 @@ def _item(tokens: list[Token]) -> Item | None:
 
 
 def _aliased(tokens: list[Token]) -> tuple[list[Token], str | None]:
-    """What an item computes, and the name that it has, which is its last name where it ends with one."""
+    """What an item computes, and its name, which is its last part if it ends with one."""
     if not tokens[-1].is_name:
         return tokens, None
     output = name_value(tokens[-1]).lower()

@@ -1,1 +1,1 @@
-"""Spark SQL text as tokens, and the statements that are the engine's to carry out."""
+"""Spark SQL text as tokens, and the parsers of statements that the engine runs itself."""

@@ -1,4 +1,4 @@
-"""Tokens and the brackets that they are in."""
+"""Tokens and the brackets around them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lakehouse_engine.sql.grammar.lexer import Token
 
 
 def depths(tokens: Sequence[Token]) -> list[int]:
-    """Of each token in how many brackets it is, round or square; a bracket is outside of itself."""
+    """Bracket depth of each token, round or square; a bracket itself is outside."""
     found, depth = [], 0
     for token in tokens:
         depth -= token.keyword in (")", "]")
@@ -18,7 +18,7 @@ def depths(tokens: Sequence[Token]) -> list[int]:
 
 
 def parts(tokens: Sequence[Token], keyword: str) -> list[list[Token]]:
-    """What a keyword or symbol outside of brackets separates: one more part than it stands there."""
+    """Parts that a keyword or symbol outside of brackets separates; one more than its occurrences."""
     found: list[list[Token]] = [[]]
     for token, depth in zip(tokens, depths(tokens), strict=True):
         if depth == 0 and token.keyword == keyword:

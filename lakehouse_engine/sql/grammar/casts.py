@@ -1,7 +1,7 @@
-"""Casts of values that are going to be stored. Pure.
+"""Casts of values to be stored. Pure functions.
 
-Spark's own INSERT refuses a value that its column cannot hold, whatever `spark.sql.ansi.enabled` says. `cast` asks that key: where it is
-off, as in many sessions that come from Spark 3, it makes another number or a null of the value.
+Spark's INSERT refuses a value that its column cannot hold, whatever `spark.sql.ansi.enabled` says. `cast` follows that setting: if it is
+off, as in many sessions since Spark 3, the value becomes another number or null.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
 def stored_as(value: str, given: str, kind: str) -> str:
-    """`value` of the simple type `given` as the type `kind`; it may be computed several times. Running it raises `SchemaIncompatibleError`
-    for a value that the type cannot hold.
+    """`value` of the simple type `given` as type `kind`; it may be computed several times. Running it raises `SchemaIncompatibleError` for
+    a value that the type cannot hold.
     """
     if kind in (given, "string") or given == "void" or _widens(given, kind):
         return f"cast({value} as {kind})"
     made = f"try_cast({value} as {kind})"
-    # In two parts: an error of Spark's that prints this plan must not read as if it had been raised.
+    # Split, so that a Spark error that prints this plan does not look like this error.
     raised, of = quote_string(f"\n{errors.__name__}."), quote_string(f"{errors.SchemaIncompatibleError.__name__}: the value ")
     name = value.strip("()").replace("`", "")
     whose = "" if name.startswith("__lakehouse_") else f" of {name[:80]}"
@@ -31,17 +31,17 @@ def stored_as(value: str, given: str, kind: str) -> str:
 
 
 def assigned_as(value: str, kind: str) -> str:
-    """The same of an expression of whatever type, which is computed once. Dear where it calls a function: Spark compiles no such plan."""
+    """The same for an expression of any type, computed once. Expensive if it calls a function: Spark does not compile such a plan."""
     if kind == "string":
         return f"cast(({value}) as {kind})"
-    if "(" not in value:  # what gives another value each time is a function
+    if "(" not in value:  # functions may give another value each time
         return stored_as(f"({value})", "", kind)
     once = "`__lakehouse_assigned`"
     return f"element_at(transform(array({value}), {once} -> {stored_as(once, '', kind)}), 1)"
 
 
 def storable(given: str, kind: str) -> bool:
-    """Whether Spark's ANSI store assignment would cast on insert: between numbers, to text, from nothing, between dates and times."""
+    """True if Spark's ANSI store assignment casts on insert: between numbers, to text, from null, between dates and timestamps."""
     if given == "void" or kind == "string":
         return True
     families = {_family(given), _family(kind)}

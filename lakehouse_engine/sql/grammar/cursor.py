@@ -1,4 +1,4 @@
-"""A position in the tokens of a statement, and the small grammars that several readers share."""
+"""A position in a statement's tokens, and small grammars that several parsers share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSING = (")", "]")
 
 @dataclass(slots=True)
 class Cursor:
-    """Reads `tokens` (significant ones) of `text` from `at` on."""
+    """Reads the significant `tokens` of `text` from `at` on."""
 
     text: str
     tokens: list[Token]
@@ -27,7 +27,7 @@ class Cursor:
         return self.tokens[index] if 0 <= index < len(self.tokens) else None
 
     def keyword(self, ahead: int = 0) -> str:
-        """Upper-case word or symbol `ahead` of the position; an empty string for anything else and beyond the ends."""
+        """Upper-case word or symbol `ahead` of the position; empty for other tokens and beyond the ends."""
         token = self.peek(ahead)
         return token.keyword if token is not None else ""
 
@@ -37,22 +37,22 @@ class Cursor:
 
     @property
     def offset(self) -> int:
-        """Where the next token starts, or the text ends."""
+        """Start of the next token, or end of the text."""
         return self.tokens[self.at].start if self.at < len(self.tokens) else len(self.text)
 
     def end_before(self) -> int:
-        """Where the token before the position ends."""
+        """End of the token before the position."""
         return self.tokens[self.at - 1].end if self.at else 0
 
     def accept(self, *keywords: str) -> bool:
-        """Step over `keywords` if they stand here in this order."""
+        """Step over `keywords` if they follow in this order."""
         if all(self.keyword(ahead) == keyword for ahead, keyword in enumerate(keywords)):
             self.at += len(keywords)
             return True
         return False
 
     def accept_any(self, keywords: Iterable[str]) -> str:
-        """Step over one of `keywords`; the one found, else an empty string."""
+        """Step over one of `keywords`; returns it, else an empty string."""
         found = self.keyword()
         if found and found in keywords:
             self.at += 1
@@ -60,7 +60,7 @@ class Cursor:
         return ""
 
     def chain(self) -> tuple[Parts, int, tuple[int, ...]] | None:
-        """Read a dotted name: its parts, its start, and the end of each part. None (and no move) where no name stands."""
+        """Read a dotted name: its parts, its start, and the end of each part. None (without moving) if there is none."""
         first = self.peek()
         if first is None or not first.is_name:
             return None
@@ -76,7 +76,7 @@ class Cursor:
         return tuple(parts), first.start, tuple(ends)
 
     def skip_group(self) -> bool:
-        """Step over a parenthesised group if one starts here. False when it does not, or is not closed (then nothing is skipped)."""
+        """Step over a parenthesised group if one starts here. False, without moving, if none does or it is not closed."""
         if self.keyword() not in _OPENING:
             return False
         depth = 0
@@ -89,7 +89,7 @@ class Cursor:
         return False
 
     def literal(self) -> str | None:
-        """Read a string, number or typed literal (`DATE '...'`) as text. None (and no move) for anything else."""
+        """Read a string, number or typed literal (`DATE '...'`) as text. None (without moving) for anything else."""
         token, following = self.peek(), self.peek(1)
         if token is None:
             return None
@@ -110,7 +110,7 @@ class Cursor:
     def expression(self) -> str | None:
         """Step over a value expression: operands (literal, call, name, group, parameter) joined by arithmetic operators.
 
-        Returns its value as text if it is nothing but a literal, else None.
+        Returns its text if it is only a literal, else None.
         """
         value = self._operand()
         alone = True

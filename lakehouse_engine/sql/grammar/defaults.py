@@ -1,4 +1,4 @@
-"""DEFAULT in statements: of a column's definition, and as a word in the place of a value."""
+"""DEFAULT in statements: in a column's definition, and as a word for a value."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 _ENDS = ("COMMENT", "DEFAULT", "GENERATED", "PRIMARY", "CHECK", "UNIQUE", "CONSTRAINT", "REFERENCES")
 _PLACES = ("FIRST", "AFTER")
 _BEFORE_OPERAND = ("IS", "AND", "OR", "NOT", "THEN", "ELSE", "=", "==", "<=>", "<>", "!=")
-"""Behind these `NOT NULL` is of the expression, and not a clause of the column."""
+"""After these, `NOT NULL` belongs to the expression, not to the column."""
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _AFTER_LIST = ("FROM", "WHERE", "UNION", "INTERSECT", "EXCEPT", "MINUS", "LATERAL", "GROUP", "HAVING", "ORDER", "LIMIT", "|>")
 
 ValueOf = Callable[[int], str]
-"""What DEFAULT is in the place of that number, from 0 on."""
+"""Value that replaces DEFAULT at that position, counted from 0."""
 
 
 def default_expression(reader: StatementReader, *, placed: bool = False) -> str:
-    """The expression behind DEFAULT, up to the next clause of the column. `placed`: FIRST and AFTER are such clauses."""
+    """Expression after DEFAULT, up to the column's next clause. `placed`: FIRST and AFTER are such clauses."""
     begin = reader.at
     ends = (*_ENDS, *_PLACES) if placed else _ENDS
     while True:
@@ -37,20 +37,21 @@ def default_expression(reader: StatementReader, *, placed: bool = False) -> str:
 
 
 def has_query(text: str) -> bool:
-    """Whether an expression has a sub-query in it."""
+    """True if an expression holds a sub-query."""
     signs = [token.keyword for token in significant(text)]
     return any(one == "(" and following in _QUERY_STARTS for one, following in itertools.pairwise(signs))
 
 
 def is_default(text: str) -> bool:
-    """Whether an assigned expression is the word DEFAULT."""
+    """True if an assigned expression is the word DEFAULT."""
     return [token.keyword for token in significant(text)] == ["DEFAULT"]
 
 
 def with_values(query: str, value_of: ValueOf, *, by_name: bool) -> str:
-    """The query of an INSERT with values in the places of DEFAULT: in rows of VALUES, and in the list of a SELECT.
+    """An INSERT's query with values for DEFAULT, in rows of VALUES and in a SELECT list.
 
-    Raises `UnsupportedSqlError` with BY NAME, and for DEFAULT inside of a value (unless the query reads a relation, which could have it).
+    Raises `UnsupportedSqlError` with BY NAME, and for DEFAULT inside a value (unless the query reads a relation, which could have such a
+    column).
     """
     tokens = significant(query)
     if not any(token.keyword == "DEFAULT" for token in tokens):
@@ -73,7 +74,7 @@ def with_values(query: str, value_of: ValueOf, *, by_name: bool) -> str:
 
 
 def defaulted(query: str) -> tuple[frozenset[int], frozenset[int]]:
-    """The numbers of the places in which DEFAULT stands alone in each row of the INSERT's query, and of those in which in some of them."""
+    """Positions at which every row of the INSERT's query has just DEFAULT, and those at which only some do."""
     tokens = significant(query)
     verb = tokens[0].keyword if tokens else ""
     items = _rows(tokens) if verb == "VALUES" else _selected(tokens) if verb == "SELECT" else ()
@@ -88,7 +89,7 @@ def defaulted(query: str) -> tuple[frozenset[int], frozenset[int]]:
 
 
 def reads_relation(query: str) -> bool:
-    """Whether it is a SELECT that reads a relation somewhere, which may have a column called default."""
+    """True if it is a SELECT that reads a relation, which may have a column called default."""
     tokens = significant(query)
     return tokens[0].keyword == "SELECT" and any(token.keyword == "FROM" for token in tokens)
 
@@ -105,7 +106,7 @@ def _is_bare(item: Sequence[Token], at: int) -> bool:
 
 
 def _outside(tokens: Sequence[Token]) -> Iterator[tuple[str, Token]]:
-    """Tokens outside of brackets; `(` and `)` themselves are not."""
+    """Tokens outside of brackets; the brackets themselves are left out."""
     depth = 0
     for token in tokens:
         word = token.keyword
@@ -116,7 +117,7 @@ def _outside(tokens: Sequence[Token]) -> Iterator[tuple[str, Token]]:
 
 
 def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """What stands between commas outside of brackets."""
+    """Parts between commas outside of brackets."""
     commas = {token.start for word, token in _outside(tokens) if word == ","}
     item: list[Token] = []
     for token in tokens:
@@ -129,7 +130,7 @@ def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _rows(tokens: Sequence[Token]) -> Iterator[tuple[int, list[Token]]]:
-    """Each value of VALUES with its number in its row; a row of one value needs no brackets."""
+    """Each value of VALUES with its position in its row; a row of one value needs no brackets."""
     for row in _split(tokens[1:]):
         closing = _closing(row)
         inner = row[1:closing] if closing is not None else row
@@ -137,7 +138,7 @@ def _rows(tokens: Sequence[Token]) -> Iterator[tuple[int, list[Token]]]:
 
 
 def _closing(row: Sequence[Token]) -> int | None:
-    """Where the bracket is closed that the row begins with."""
+    """End of the bracket that starts the row."""
     depth = 0
     for at, token in enumerate(row):
         depth += (token.keyword in ("(", "[")) - (token.keyword in (")", "]"))

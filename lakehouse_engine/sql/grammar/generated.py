@@ -1,4 +1,4 @@
-"""GENERATED of a column's definition, and DEFAULT in the place of a generated column's value."""
+"""GENERATED in a column's definition, and DEFAULT as value of a generated column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def generated_expression(reader: StatementReader, column: str) -> str:
-    """The expression of `GENERATED ALWAYS AS (expression)`, where the reader stands. Raises `UnsupportedSqlError` for IDENTITY."""
+    """Expression of `GENERATED ALWAYS AS (expression)` at the cursor. Raises `UnsupportedSqlError` for IDENTITY."""
     _refuse_identity(reader, column)
     reader.expect("GENERATED", "ALWAYS", "AS")
     begin = reader.at
@@ -20,7 +20,7 @@ def generated_expression(reader: StatementReader, column: str) -> str:
         raise reader.refusal("an expression in brackets behind GENERATED ALWAYS AS")
     if reader.at - begin == 2:
         raise reader.refusal("an expression in the brackets behind GENERATED ALWAYS AS")
-    # Up to its last token: a comment behind that would go on over what is written behind the expression.
+    # Up to its last token: a comment after it would swallow what is written behind the expression.
     return reader.text[reader.tokens[begin + 1].start : reader.tokens[reader.at - 2].end]
 
 
@@ -36,7 +36,7 @@ def _refuse_identity(reader: StatementReader, column: str) -> None:
 
 
 def names_of(text: str) -> list[tuple[str, bool]]:
-    """What an expression may name: words and quoted names that stand behind no dot, in lower case; True for those that are called."""
+    """Names in an expression: words and quoted names without a dot before them, in lower case; True for those that are called."""
     tokens = significant(text)
     found = []
     for at, token in enumerate(tokens):

@@ -1,4 +1,4 @@
-"""How a statement starts: its verb and the relations that it names as a target, by the grammar of each verb."""
+"""Start of a statement: its verb and its target relations, by the grammar of each verb."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUERY_WORDS = QUERY_WORDS - {"TABLE"} | {"("}
 class Head:
     """`statement_follows`: another statement starts at the cursor (EXPLAIN). `merge`: the next USING names a source.
 
-    `options`: WITH (...) stands after the target.
+    `options`: WITH (...) follows the target.
     """
 
     targets: tuple[Target, ...] = ()
@@ -33,7 +33,7 @@ class Head:
 
 
 def read_head(cursor: Cursor) -> Head:
-    """Read a statement's verb and targets. Statements that start with a query or INSERT are left where they are."""
+    """Read a statement's verb and targets. The cursor stays in front of a query or INSERT."""
     reader = _READERS.get(cursor.keyword())
     return reader(cursor) if reader is not None else Head()
 
@@ -41,7 +41,7 @@ def read_head(cursor: Cursor) -> Head:
 def read_insert_target(cursor: Cursor) -> Head:
     """Read `INSERT (INTO | OVERWRITE) [TABLE] name [WITH (..)] [PARTITION (..)] [IF NOT EXISTS] [(columns)] [BY NAME]`.
 
-    No target for `INSERT OVERWRITE DIRECTORY`.
+    `INSERT OVERWRITE DIRECTORY` has no target.
     """
     cursor.at += 2
     if cursor.keyword() == "DIRECTORY" or (cursor.keyword() == "LOCAL" and cursor.keyword(1) == "DIRECTORY"):
@@ -114,7 +114,7 @@ def _describe(cursor: Cursor) -> Head:
         return Head()
     if cursor.keyword() in _NOT_RELATIONS and _is_name(cursor.peek(1)):
         return _skip_statement(cursor)
-    # A column of a table that is called detail is never dotted.
+    # A column of a table called detail is never dotted.
     detail = cursor.keyword() == "DETAIL" and cursor.keyword(2) == "."
     if detail or (cursor.keyword() == "HISTORY" and _is_name(cursor.peek(1))):
         cursor.at += 1
@@ -205,7 +205,7 @@ def _replace(cursor: Cursor) -> Head:
 
 
 def _maintain(cursor: Cursor) -> Head:
-    """REFRESH, TRUNCATE, ANALYZE, REPAIR, MSCK REPAIR and UNCACHE: a table's name, and nothing after it that could read a relation."""
+    """REFRESH, TRUNCATE, ANALYZE, REPAIR, MSCK REPAIR and UNCACHE: a table's name, followed by nothing that could read a relation."""
     cursor.accept("MSCK")
     verb = cursor.keyword()
     cursor.at += 1

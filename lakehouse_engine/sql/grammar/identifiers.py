@@ -1,4 +1,4 @@
-"""`IDENTIFIER('a.b')`: a name given as a literal stands for what it spells, wherever a name may stand."""
+"""`IDENTIFIER('a.b')`: a literal that stands for a name, anywhere a name may stand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lakehouse_engine.sql.grammar.lexer import Token, TokenKind, quote_name, sig
 
 
 def with_names(text: str) -> str:
-    """The text with each `IDENTIFIER(<literal>)` replaced by its name; one with another expression stays, and is refused where it counts.
+    """The text with each `IDENTIFIER(<literal>)` replaced by its name. One with another expression stays, and is refused where it matters.
 
     Raises `SqlError` for a literal that is no name, `UnsupportedSqlError` as `significant`.
     """
@@ -27,7 +27,7 @@ def with_names(text: str) -> str:
 
 
 def _end_of_call(tokens: list[Token], number: int) -> int | None:
-    """Where the parenthesis behind literals alone closes; Spark puts literals that stand beside each other together."""
+    """End of a parenthesis that holds only literals; Spark concatenates adjacent literals."""
     after_dot = number > 0 and tokens[number - 1].keyword == "."
     if after_dot or number + 2 >= len(tokens) or tokens[number + 1].keyword != "(":
         return None

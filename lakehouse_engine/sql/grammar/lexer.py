@@ -1,7 +1,7 @@
-"""Spark SQL text as tokens, without loss: the tokens of a text concatenate to it.
+"""Spark SQL text as tokens, without loss: the tokens concatenate to the text.
 
-The rules are those of Spark's `SqlBaseLexer` (comments nest, hints are code, `--` comments continue over a backslash at the end
-of a line, identifiers may start with a digit), with its default settings: double quotes delimit strings.
+Rules are those of Spark's `SqlBaseLexer` (nested comments, hints as code, `--` comments that continue after a backslash at the line's end,
+identifiers that start with a digit) with default settings: double quotes delimit strings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Token(NamedTuple):
 
     @property
     def keyword(self) -> str:
-        """Upper-case text of a bare word, the text of a symbol, else an empty string (so that `'from'` is never FROM)."""
+        """Upper-case text of a bare word, the text of a symbol, else empty (so that `'from'` is never FROM)."""
         if self.kind is TokenKind.WORD:
             return self.text.upper()
         return self.text if self.kind is TokenKind.SYMBOL else ""
@@ -92,7 +92,7 @@ def _comment_end(text: str, start: int) -> int | None:
 
 
 def significant(text: str) -> list[Token]:
-    """The tokens that Spark's parser sees. Raises `UnsupportedSqlError` when a literal, quoted name or comment is not closed."""
+    """Tokens that Spark's parser sees. Raises `UnsupportedSqlError` for an unclosed literal, quoted name or comment."""
     found = []
     for token in tokenize(text):
         if token.kind is TokenKind.INVALID:
@@ -107,12 +107,12 @@ _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", 
 
 
 def words(text: str) -> frozenset[str]:
-    """The keywords in `text`, for tables of them."""
+    """The keywords in `text`, for lookup tables."""
     return frozenset(text.split())
 
 
 QUERY_WORDS = words("SELECT WITH FROM VALUES TABLE MAP REDUCE")
-"""What a query begins with, where no parenthesis opens it."""
+"""Words that start a query without a parenthesis."""
 
 
 def string_value(token: Token) -> str:
@@ -139,12 +139,12 @@ def string_value(token: Token) -> str:
 
 
 def is_plain_string(token: Token) -> bool:
-    """Whether a STRING token means the same whatever the session's settings of escapes, double quotes and variables (`${name}`) are."""
+    """True if a STRING token means the same under any session settings for escapes, double quotes and variables (`${name}`)."""
     return token.text.startswith("'") and "\\" not in token.text and "''" not in token.text[1:-1] and "${" not in token.text
 
 
 def name_value(token: Token) -> str:
-    """The identifier that a WORD or QUOTED token spells, case kept."""
+    """Identifier of a WORD or QUOTED token, with its case."""
     return token.text[1:-1].replace("``", "`") if token.kind is TokenKind.QUOTED else token.text
 
 

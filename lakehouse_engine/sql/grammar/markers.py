@@ -1,4 +1,4 @@
-"""Parameter markers without names (`?`) get names: what stands before the first in a statement need not do so in what Spark is asked."""
+"""Gives names to unnamed parameter markers (`?`), because Spark may be asked for a part of the statement only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakehouse_engine.sql.grammar.lexer import significant
 def with_named_markers(text: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """The text with `:_1` for its first `?`, and so on, and the values by these names.
 
-    Raises `SqlError` where there are more or fewer values than markers, `UnsupportedSqlError` as `significant`.
+    Raises `SqlError` if the numbers of values and markers differ, `UnsupportedSqlError` as `significant`.
     """
     markers = [token for token in significant(text) if token.keyword == "?"]
     if len(markers) != len(values):

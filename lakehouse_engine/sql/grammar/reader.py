@@ -1,4 +1,4 @@
-"""A cursor that knows what it wants: what every parser of an engine statement needs, with refusals by name."""
+"""A cursor with expectations: what every parser of an engine statement needs, with errors that name the text found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECIMAL = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)(BD)?", re.IGNORECASE)
 
 
 class StatementReader(Cursor):
-    """Reads one statement, without a `;` at its end. Every method raises `UnsupportedSqlError` where the text says something else."""
+    """Reads one statement without a final `;`. Every method raises `UnsupportedSqlError` if the text does not fit."""
 
     __slots__ = ()
 
@@ -40,12 +40,12 @@ class StatementReader(Cursor):
             raise self.refusal(" ".join(keywords))
 
     def finish(self) -> None:
-        """Nothing may follow."""
+        """Require the end of the statement."""
         if not self.done:
             raise self.refusal("the end of the statement")
 
     def parts(self, what: str = "a relation's name") -> Parts:
-        """A dotted name, without a leading `spark_catalog`."""
+        """A dotted name without a leading `spark_catalog`."""
         if self.keyword() == "IDENTIFIER" and self.keyword(1) == "(":
             raise UnsupportedSqlError("IDENTIFIER(...) as a relation cannot be resolved; write its name")
         chain = self.chain()
@@ -60,14 +60,14 @@ class StatementReader(Cursor):
         return parts[0]
 
     def path(self, what: str = "a column's name") -> str:
-        """A column, or a field inside of one: `a`, or `a.b.c`."""
+        """A column or nested field: `a`, or `a.b.c`."""
         chain = self.chain()
         if chain is None or any("." in part for part in chain[0]):
             raise self.refusal(what)
         return ".".join(chain[0])
 
     def place(self) -> Place | None:
-        """`FIRST` or `AFTER name`; None (and no move) where neither stands."""
+        """`FIRST` or `AFTER name`; None (without moving) if neither follows."""
         if self.accept("FIRST"):
             return Place()
         return Place(self.identifier("the name of a column beside it")) if self.accept("AFTER") else None
@@ -132,7 +132,7 @@ class StatementReader(Cursor):
         return ".".join(chain[0])
 
     def partition(self) -> tuple[tuple[tuple[str, Value], ...], tuple[str, ...]]:
-        """`(a = 1, b)`: the pairs with a value, and the names without. Refuses `${`, where Spark would read a setting's value."""
+        """`(a = 1, b)`: pairs with a value, and names without. Refuses `${`, which Spark would replace by a setting's value."""
         self.expect("(")
         static: list[tuple[str, Value]] = []
         dynamic: list[str] = []
@@ -150,7 +150,7 @@ class StatementReader(Cursor):
         return tuple(static), tuple(dynamic)
 
     def until(self, *keywords: str) -> str:
-        """The text up to one of `keywords` outside parentheses and CASE ... END, or to the statement's end; it must not be empty."""
+        """Text up to one of `keywords` outside parentheses and CASE ... END, or to the end; must not be empty."""
         start, depth, cases = self.at, 0, 0
         while not self.done:
             word = self.keyword()
@@ -167,7 +167,7 @@ class StatementReader(Cursor):
         return self.text[self.tokens[start].start : self.end_before()]
 
     def query(self) -> str:
-        """The rest of the statement, which is a query."""
+        """The rest of the statement, a query."""
         if self.keyword() not in QUERY_WORDS | {"("}:
             raise self.refusal("a query (SELECT, WITH, FROM, VALUES or TABLE)")
         start = self.offset
@@ -177,7 +177,7 @@ class StatementReader(Cursor):
     def column(self, *, added: bool = False) -> ColumnDefinition:
         """`name [:] type [NOT NULL] [DEFAULT expression | GENERATED ALWAYS AS (expression)] [COMMENT '...']`.
 
-        One that is `added` may be a path, and have a place.
+        An `added` column may be a path and have a place.
         """
         name = self.path() if added else self.identifier()
         self.accept(":")
@@ -220,7 +220,7 @@ class StatementReader(Cursor):
 
 
 def _number(text: str) -> int | float | Decimal:
-    """As Spark takes it: of digits behind a point every one counts, unless it says that it is no decimal."""
+    """A number as Spark reads it: all decimal digits count, unless it is marked as another type."""
     digits = text.rstrip("BDLSYFbdlsyf")
     if digits.lstrip("-").isdigit():
         return int(digits)

@@ -1,4 +1,4 @@
-"""What a scan of a statement finds: relation names with all that stands around them, and dotted chains that may be columns."""
+"""Result of scanning a statement: relation names with their surroundings, and dotted chains that may be columns."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from lakehouse_engine.compat import StrEnum
 
 Parts = tuple[str, ...]
-"""A dotted name as written, without backquotes, case kept."""
+"""A dotted name as written, without backquotes, with its case."""
 
 CATALOG_PREFIX = "spark_catalog"
 
 
 def plain(parts: Parts) -> Parts:
-    """`parts` without a leading `spark_catalog`: the session's own catalog is where the warehouse's names live."""
+    """`parts` without a leading `spark_catalog`: the warehouse's names are in the session's own catalog."""
     return parts[1:] if len(parts) > 1 and parts[0].lower() == CATALOG_PREFIX else parts
 
 
 def folded(parts: Parts) -> Parts:
-    """`parts` as names are compared: without the catalog prefix, lower case."""
+    """`parts` for comparison: without the catalog, in lower case."""
     return tuple(part.lower() for part in plain(parts))
 
 
@@ -30,9 +30,9 @@ class ReferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Travel:
-    """A time-travel clause. `start`:`end` is the whole clause, `expression` its text after `AS OF`.
+    """A time-travel clause. `start`:`end` is the clause, `expression` its text after `AS OF`.
 
-    `value` is the literal as text; None when the expression is anything but a literal.
+    `value` is the literal as text; None for any other expression.
     """
 
     kind: str
@@ -44,10 +44,10 @@ class Travel:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument in a call, as written. `value` is the value of a literal; None for an expression, which Spark has to compute.
+    """One argument of a call, as written. `value` is a literal's value; None for an expression, which Spark computes.
 
-    `TIMESTAMP '...'` is such an expression: it is a moment in the session's time zone. `name`: of one that is given by name
-    (`format => 'csv'`).
+    `TIMESTAMP '...'` is an expression, because it depends on the session's time zone. `name`: of an argument given by name (`format =>
+    'csv'`).
     """
 
     text: str
@@ -59,9 +59,9 @@ class Argument:
 class Reference:
     """A name in relation position, `start`:`end` in the text (for FUNCTION the whole call).
 
-    `alias` is None where there is none; then `alias_at` is the offset at which one would stand (after TABLESAMPLE), or None
-    where the grammar allows none (`TABLE a.b`). `scope` numbers the query that the name is visible in. `obstacle` names a construct
-    around it that cannot be bound. `arguments` are the arguments of a FUNCTION call, whose name is in `parts`.
+    `alias` is None if there is none; then `alias_at` is the offset where one could stand (after TABLESAMPLE), or None if the grammar allows
+    none (`TABLE a.b`). `scope` numbers the query in which the name is visible. `obstacle` is a surrounding construct that cannot be bound.
+    `arguments` belong to a FUNCTION call, whose name is in `parts`.
     """
 
     kind: ReferenceKind
@@ -80,7 +80,7 @@ class Reference:
 class Chain:
     """A dotted chain outside relation position: a column, a struct path, `a.b.*`, or (in a hint) a relation's name.
 
-    `ends` holds the end offset of each part, so that a prefix can be replaced. `starred`: `.*` follows.
+    `ends` are the end offsets of the parts, to replace a prefix. `starred`: `.*` follows.
     """
 
     parts: Parts

@@ -1,4 +1,4 @@
-"""The grammar around one relation name: time travel, sample, options, watermark and alias, and the table functions."""
+"""Grammar around one relation name: time travel, sample, options, watermark, alias, and table functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_FUNCTIONS = {
     "hudi_metadata": f"{METADATA_TABLE}; `lakehouse files` lists the files of a table",
     "hudi_filesystem_view": "`lakehouse files` lists the files of a table, and CALL show_commits what was written",
 }
-"""Table functions of Hudi that this engine has not, and what to use instead."""
+"""Hudi table functions that this engine lacks, and what to use instead."""
 
 _TRAVEL = {"VERSION": "version", "SYSTEM_VERSION": "version", "TIMESTAMP": "timestamp", "SYSTEM_TIME": "timestamp"}
 
@@ -32,7 +32,7 @@ NOT_AN_ALIAS = words(
     AND OR TABLE BY
     """
 )
-"""Words that follow a relation and start something other than its alias."""
+"""Words after a relation that are not its alias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Tail:
 
 
 def read_tail(cursor: Cursor) -> Tail:
-    """Read all that may follow a relation's name, the alias included."""
+    """Read everything that may follow a relation's name, including the alias."""
     travel: Travel | None = None
     obstacle: str | None = None
     while True:
@@ -71,7 +71,7 @@ def read_tail(cursor: Cursor) -> Tail:
 
 
 def read_alias(cursor: Cursor) -> str | None:
-    """Read `[AS] name`; None (and no move) where there is none."""
+    """Read `[AS] name`; None (without moving) if there is none."""
     skip = 1 if cursor.keyword() == "AS" else 0
     token = cursor.peek(skip)
     if token is None or not token.is_name:
@@ -83,7 +83,7 @@ def read_alias(cursor: Cursor) -> str | None:
 
 
 def read_travel(cursor: Cursor) -> Travel | None:
-    """Read `[FOR] (VERSION | SYSTEM_VERSION | TIMESTAMP | SYSTEM_TIME) AS OF <expression>`; None (and no move) where there is none."""
+    """Read `[FOR] (VERSION | SYSTEM_VERSION | TIMESTAMP | SYSTEM_TIME) AS OF <expression>`; None (without moving) if there is none."""
     skip = 1 if cursor.keyword() == "FOR" else 0
     kind = _TRAVEL.get(cursor.keyword(skip))
     if kind is None or cursor.keyword(skip + 1) != "AS" or cursor.keyword(skip + 2) != "OF":
@@ -91,7 +91,7 @@ def read_travel(cursor: Cursor) -> Travel | None:
     start = cursor.offset
     cursor.at += skip + 3
     begin = cursor.offset
-    # `TIMESTAMP '...'` is a moment in the session's time zone, as anywhere in Spark, which computes it; text alone is in UTC.
+    # `TIMESTAMP '...'` is in the session's time zone and Spark computes it; a plain text is in UTC.
     is_typed = kind == "timestamp" and cursor.keyword() in TYPED
     value = cursor.expression()
     end = cursor.end_before()
@@ -99,7 +99,7 @@ def read_travel(cursor: Cursor) -> Travel | None:
 
 
 def read_arguments(cursor: Cursor, *, named: bool = False) -> tuple[Argument, ...] | None:
-    """Read the parenthesised arguments of a table function; None for a parenthesis that is not closed (all of the text is passed).
+    """Read a table function's arguments in parentheses; None if these are not closed (the rest of the text is passed).
 
     `named`: arguments may have names, and be true or false.
     """
@@ -112,7 +112,7 @@ def read_arguments(cursor: Cursor, *, named: bool = False) -> tuple[Argument, ..
 
 
 def _argument(cursor: Cursor, *, named: bool) -> Argument:
-    """Read up to the comma or the parenthesis that ends the argument."""
+    """Read up to the comma or parenthesis that ends the argument."""
     name = _argument_name(cursor) if named else None
     is_typed, first = cursor.keyword() in TYPED, cursor.at
     value = cursor.accept_any(("TRUE", "FALSE")).lower() if named and cursor.keyword() in ("TRUE", "FALSE") else cursor.literal()
@@ -127,7 +127,7 @@ def _argument(cursor: Cursor, *, named: bool) -> Argument:
 
 
 def _argument_name(cursor: Cursor) -> str | None:
-    """Read `name =>`; None (and no move) where there is none."""
+    """Read `name =>`; None (without moving) if there is none."""
     token = cursor.peek()
     if token is None or not token.is_name or cursor.keyword(1) != "=>":
         return None

@@ -1,4 +1,4 @@
-"""A text with several statements, taken apart."""
+"""Splits a text into statements."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _CHANGING = (("INSERT", "INTO"), ("INSERT", "OVERWRITE"), ("DELETE", "FROM"), ("
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements of `text`, without their `;`; pieces that are only comments are dropped. A SQL script (BEGIN ... END) is one.
+    """Statements of `text` without their `;`; pieces that hold only comments are dropped. A SQL script (BEGIN ... END) is one.
 
-    What is not closed belongs to its statement, for whoever runs it to refuse.
+    An unclosed literal stays in its statement, which is refused when it runs.
     """
     pieces: list[list[Token]] = [[]]
     for token in tokenize(text):
@@ -29,16 +29,16 @@ def split_statements(text: str) -> list[str]:
 
 
 def first_word(text: str) -> str:
-    """The first word of a statement in upper case, also behind brackets; empty where there is none."""
+    """First word of a statement in upper case, after any brackets; empty if there is none."""
     said = (token for token in tokenize(text) if token.kind not in _BLANK and token.text != "(")
     first = next(said, None)
     return first.keyword if first is not None else ""
 
 
 def takes_limit(text: str) -> bool:
-    """Whether LIMIT behind `text` cuts the rows that it answers with, as behind a query or CALL. Behind INSERT it would cut what is stored.
+    """True if a LIMIT after `text` limits its result, as after a query or CALL. After INSERT it would limit what is stored.
 
-    Of several statements the last one decides. A text without any takes it, for whoever runs it to refuse.
+    The last of several statements counts. A text without statements returns True and is refused when it runs.
     """
     last = (split_statements(text) or [""])[-1]
     words = [token.keyword for token in tokenize(last) if token.kind not in _BLANK]

@@ -1,7 +1,7 @@
-"""What a statement asks for, once routed. Queries inside are the user's own text, to be bound and given to Spark.
+"""Parsed statements. Queries inside are the user's own text, to be bound and given to Spark.
 
-Names (`Parts`) are as written, without a leading `spark_catalog`; one part where the user gave no schema. Every condition,
-expression, type and query is a slice of the statement's text, never printed from a parse tree.
+Names (`Parts`) are as written, without a leading `spark_catalog`; one part if the user gave no schema. Conditions, expressions, types and
+queries are slices of the statement's text, never printed from a parse tree.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from decimal import Decimal
 from lakehouse_engine.sql.grammar.references import Parts
 
 Value = str | int | float | Decimal | bool | None
-"""A literal: of a property, an argument, or a partition (None there: a dynamic one)."""
+"""A literal of a property, an argument, or a partition (None there: a dynamic one)."""
 Properties = tuple[tuple[str, str], ...]
 """Key and value pairs in the order written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passthrough:
-    """Spark runs `text` as it stands: it reads and changes nothing of the engine's."""
+    """Spark runs `text` unchanged: it touches nothing of the engine's."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Spark runs `text` once its reads are bound to snapshots; what it writes, if anything, is not the engine's."""
+    """Spark runs `text` after its reads are bound to snapshots; what it writes, if anything, is not the engine's."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN of a query: `text` is all of it."""
+    """EXPLAIN of a query; `text` is the whole statement."""
 
     text: str
 
@@ -112,7 +112,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class DescribeHistory:
-    """`limit`: that many of the newest instants, None for all of the active timeline."""
+    """`limit`: that many of the newest instants; None for the whole active timeline."""
 
     name: Parts
     limit: int | None = None
@@ -120,14 +120,14 @@ class DescribeHistory:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """REFRESH TABLE: nothing to do, since each statement sees the newest commit."""
+    """REFRESH TABLE: nothing to do, because each statement sees the newest commit."""
 
     name: Parts
 
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """A statement that other engines need, and this one does not: `because` says why."""
+    """A statement that other engines need and this one does not; `because` is the reason."""
 
     statement: str
     name: Parts
@@ -136,7 +136,7 @@ class NothingToDo:
 
 @dataclass(frozen=True, slots=True)
 class RestoreTable:
-    """`to` as AS OF takes it."""
+    """`to` is as in AS OF."""
 
     name: Parts
     to: str
@@ -161,14 +161,14 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class CreateMaterializedView:
-    """`table`: what the rows of its query are kept in. `if_not_exists` and `or_replace` as of a table."""
+    """`table`: stores the rows of its query. `if_not_exists` and `or_replace` as for a table."""
 
     table: CreateTable
 
 
 @dataclass(frozen=True, slots=True)
 class AlterMaterializedView:
-    """Another query for it, whose rows it gets."""
+    """Replaces its query and rows."""
 
     name: Parts
     query: str
@@ -176,7 +176,7 @@ class AlterMaterializedView:
 
 @dataclass(frozen=True, slots=True)
 class RefreshMaterializedView:
-    """`full`: also where nothing that it reads has changed."""
+    """`full`: refresh even if nothing that it reads has changed."""
 
     name: Parts
     full: bool = False
@@ -196,14 +196,14 @@ class DropView:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """FIRST among its siblings, or AFTER the one of a name."""
+    """FIRST among its siblings, or AFTER a named one."""
 
     after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """`type` is Spark SQL's type text. Of ADD COLUMN `name` may be a path (see `AlterColumn`), and `place` says where it goes."""
+    """`type` is Spark SQL type text. In ADD COLUMN, `name` may be a path (see `AlterColumn`), and `place` is its position."""
 
     name: str
     type: str
@@ -216,7 +216,7 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """`partition_columns` may define columns (then they have a type and are not in `columns`). `primary_key` from a constraint."""
+    """`partition_columns` may define columns (then they have a type and are not in `columns`). `primary_key` comes from a constraint."""
 
     name: Parts
     columns: tuple[ColumnDefinition, ...] = ()
@@ -231,7 +231,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateTableLike:
-    """An empty table with the columns, keys, partitions, type and options of `source`; `properties` as in CREATE TABLE, over its own."""
+    """An empty table with `source`'s columns, keys, partitions, type and options; `properties` as in CREATE TABLE override them."""
 
     name: Parts
     source: Parts
@@ -241,7 +241,7 @@ class CreateTableLike:
 
 @dataclass(frozen=True, slots=True)
 class CloneTable:
-    """`files` as `Lakehouse.clone` takes it; `as_of` the literal after AS OF, None without; `is_typed` where that is `TIMESTAMP '...'`."""
+    """`files` as in `Lakehouse.clone`; `as_of` is the literal after AS OF, if any; `is_typed` for `TIMESTAMP '...'`."""
 
     name: Parts
     source: Parts
@@ -268,9 +268,9 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """`columns`: the explicit list, empty for all in table order. `partition`: (column, value); dynamic ones are in `dynamic`.
+    """`columns`: the explicit list; empty for all in table order. `partition`: (column, value); dynamic ones are in `dynamic`.
 
-    `replaced`: the condition of REPLACE WHERE.
+    `replaced`: condition of REPLACE WHERE.
     """
 
     name: Parts
@@ -285,7 +285,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class MultiInsert:
-    """`FROM source INSERT ... INSERT ...`: the queries of the inserts have the source in them."""
+    """`FROM source INSERT ... INSERT ...`: each insert's query includes the source."""
 
     inserts: tuple[Insert, ...]
 
@@ -298,7 +298,7 @@ class Delete:
 
 
 Assignments = tuple[tuple[str, str], ...]
-"""Column name, or path to a field inside of a column with its parts joined by dots, and expression text."""
+"""Column name, or dotted path to a nested field, and expression text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """`source` is a relation's text or a parenthesised query, as written, without its alias."""
+    """`source` is a relation's text or a query in parentheses, as written, without its alias."""
 
     name: Parts
     source: str
@@ -366,7 +366,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class AlterColumn:
-    """What is None stays as it is. `column` may be a path to a field inside of a column, its parts joined by dots (names have none)."""
+    """None keeps a setting. `column` may be a dotted path to a nested field (names have no dots)."""
 
     name: Parts
     column: str
@@ -423,7 +423,7 @@ class CommentOnSchema:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`arguments` are (name, value) pairs; the name is None for a positional one. `limit`: at most so many rows of the answer."""
+    """`arguments` are (name, value) pairs; a positional one has the name None. `limit`: maximum number of answer rows."""
 
     procedure: str
     arguments: tuple[tuple[str | None, Value], ...] = ()

@@ -1,4 +1,4 @@
-"""Spark SQL's type text as Arrow types, so that a table can be created without a session."""
+"""Spark SQL type text to Arrow types, so that a table can be created without a session."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _DECIMAL = ("DECIMAL", "DEC", "NUMERIC")
 
 
 def arrow_schema(columns: Iterable[ColumnDefinition]) -> pa.Schema:
-    """The columns of CREATE TABLE or ADD COLUMNS as a schema, all nullable. Raises `UnsupportedTypeError` naming the column."""
+    """Columns of CREATE TABLE or ADD COLUMNS as a schema, all nullable. Raises `UnsupportedTypeError` with the column."""
     return pa.schema([pa.field(one.name, arrow_type(one.type, one.name)) for one in columns])
 
 
 def constraints_of(columns: Iterable[ColumnDefinition]) -> Constraints:
-    """What the columns of CREATE TABLE or ADD COLUMNS hold beyond their types. Raises as `max_length`.
+    """Constraints of the columns in CREATE TABLE or ADD COLUMNS. Raises as `max_length`.
 
-    Of generated ones it is not known what they are computed of.
+    For generated columns, the columns that they need are not known yet.
     """
     listed = list(columns)
     lengths = ((one.name, max_length(one.type, one.name)) for one in listed)
@@ -35,7 +35,7 @@ def constraints_of(columns: Iterable[ColumnDefinition]) -> Constraints:
 
 
 def max_length(text: str, column: str) -> int | None:
-    """The length of VARCHAR(n); None for another type. Raises `UnsupportedTypeError` for a VARCHAR without one."""
+    """Length of VARCHAR(n); None for other types. Raises `UnsupportedTypeError` for a VARCHAR without one."""
     reader = StatementReader.over(text)
     if not reader.accept("VARCHAR"):
         return None
@@ -46,9 +46,9 @@ def max_length(text: str, column: str) -> int | None:
 
 
 def arrow_type(text: str, column: str) -> pa.DataType:
-    """The Arrow type of `text` (`decimal(10, 2)`, `array<struct<a: int>>`); VARCHAR(n) is a string with a constraint (`max_length`).
+    """Arrow type of `text` (`decimal(10, 2)`, `array<struct<a: int>>`); VARCHAR(n) is a string with a constraint (`max_length`).
 
-    Raises `UnsupportedTypeError` naming `column` for what is no type, or one that a table cannot hold.
+    Raises `UnsupportedTypeError` with `column` for an unknown type, or one that a table cannot hold.
     """
     if max_length(text, column) is not None:
         return pa.string()
@@ -91,7 +91,7 @@ def _type(reader: StatementReader, text: str, column: str) -> pa.DataType:
 
 
 def _numbers(reader: StatementReader, text: str, column: str) -> list[int]:
-    """`(n)` or `(p, s)`; a scale that is not given is 0."""
+    """`(n)` or `(p, s)`; the default scale is 0."""
     found: list[int] = []
     reader.accept("(")
     while not reader.accept(")"):

@@ -1,1 +1,1 @@
-"""CALL: Hudi's procedures, under Hudi's names of procedures, arguments and result columns."""
+"""CALL: Hudi's procedures with Hudi's names, arguments and result columns."""

@@ -1,6 +1,6 @@
-"""What a procedure takes, and the values of one call held against it.
+"""Arguments of procedures, and the check of a call's values.
 
-Values are literals of the statement, never expressions, and stay values: none of them becomes text of another statement or a path.
+Values are literals of the statement, never expressions, and stay values: none becomes text of another statement or a path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INSTANT = re.compile(r"[0-9]{14}([0-9]{3}){0,2}")
 
 
 class Kind(StrEnum):
-    """What a value must be. Counts are whole numbers above 0; an instant is 14, 17 or 20 digits, as a string or a number."""
+    """Kind of a value. Counts are positive integers; an instant has 14, 17 or 20 digits, as a string or number."""
 
     TEXT = "a string"
     COUNT = "a whole number above 0"
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument. `default` is the value of a call that leaves it out, or gives NULL or an empty string, as Hudi's do."""
+    """One argument. A call that omits it, or gives NULL or an empty string, gets `default`, like in Hudi."""
 
     name: str
     kind: Kind = Kind.TEXT
@@ -46,7 +46,7 @@ TABLE = Argument("table", required=True)
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An argument that Hudi has and this engine has no use for: `because` says what to do instead."""
+    """An argument of Hudi's that this engine does not use; `because` says what to do instead."""
 
     name: str
     because: str
@@ -54,7 +54,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A procedure's name and arguments, in the order in which they can be given by position."""
+    """A procedure's name and arguments, in positional order."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -65,10 +65,10 @@ class Signature:
         return tuple(argument.name for argument in self.arguments)
 
     def values_of(self, call: Call) -> dict[str, Any]:
-        """The value of every argument, by its name.
+        """Value of every argument, by name.
 
-        Raises `UnsupportedSqlError` for an argument that there is none of, or one that is given twice, `MissingOptionError` for one
-        that must be given, `OptionError` for a value of the wrong kind, `UnknownOptionError` for unknown options.
+        Raises `UnsupportedSqlError` for an unknown or repeated argument, `MissingOptionError` for a missing one, `OptionError` for a value
+        of the wrong kind, `UnknownOptionError` for unknown options.
         """
         given: dict[str, Value] = {}
         for position, (name, value) in enumerate(call.arguments):
@@ -107,7 +107,7 @@ class Signature:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """The end of a message about an unknown name: the nearest known one, or all of them."""
+    """End of a message about an unknown name: the nearest known one, or all of them."""
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
 

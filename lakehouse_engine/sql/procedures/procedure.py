@@ -1,4 +1,4 @@
-"""What a procedure is: what it takes, what it does to a table, and the columns of its answer."""
+"""A procedure: its arguments, its action on a table, and the columns of its answer."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FILTER = Refused("filter", "filter the rows of the answer")
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """`run` gets the table and the value of every argument, and gives rows in the order of `columns`."""
+    """`run` gets the table and the value of every argument, and returns rows in the order of `columns`."""
 
     signature: Signature
     columns: pa.Schema
     run: Callable[[TableServices, Values], Rows]
 
     def answer(self, table: TableServices, values: Values) -> pa.Table:
-        """Carry it out."""
+        """Run the procedure."""
         rows = [tuple(row) for row in self.run(table, values)]
         columns = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, self.columns, strict=True)]

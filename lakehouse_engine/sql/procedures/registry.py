@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from lakehouse_engine.catalog.names import split_name
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.options.unavailable import CLUSTERING, METADATA_TABLE
+from lakehouse_engine.options.unavailable import METADATA_TABLE
 from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import TABLE
+from lakehouse_engine.sql.procedures.clustering import CLUSTERING
 from lakehouse_engine.sql.procedures.procedure import Procedure, Values
 from lakehouse_engine.sql.procedures.services import SERVICES
 from lakehouse_engine.sql.procedures.shows import SHOWS
@@ -25,9 +26,7 @@ def _by_name(procedures: Iterable[Procedure]) -> dict[str, Procedure]:
     return {one.signature.name: one for one in procedures}
 
 
-PROCEDURES = _by_name((*SERVICES, *SHOWS, *VERSIONS))
-LATER = dict.fromkeys(("run_clustering", "show_clustering"), CLUSTERING)
-"""Procedures of Hudi for what the engine does not do yet."""
+PROCEDURES = _by_name((*SERVICES, *CLUSTERING, *SHOWS, *VERSIONS))
 _TIMELINE = "CALL show_timeline, with showArchived => true the archived instants, too"
 _COMMITS = "CALL show_commits, and `lakehouse timeline` and `lakehouse files`, show commits and files"
 _ITSELF = "rollbacks of dead writers are the next write's own; CALL repair_table does them at once"
@@ -49,12 +48,12 @@ INSTEAD = {
     "drop_partition": "write ALTER TABLE ... DROP PARTITION",
     "run_ttl": "delete old partitions by ALTER TABLE ... DROP PARTITION",
 }
-"""Other procedures of Hudi, and what to use in their place."""
+"""Other Hudi procedures, and what to use instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A call that can be carried out: all of it is checked but the table, which `table` names as the statement does."""
+    """A checked call; only the table, which `table` names as the statement does, has not been looked up."""
 
     procedure: Procedure
     table: Parts
@@ -62,16 +61,14 @@ class Prepared:
     limit: int | None
 
     def answer(self, table: TableServices) -> pa.Table:
-        """Carry the call out on the table it names; at most `limit` rows are answered."""
+        """Run the call on its table; returns at most `limit` rows."""
         return self.procedure.answer(table, self.values).slice(0, self.limit)
 
 
 def prepare(call: Call) -> Prepared:
-    """Hold a call against the registry. Raises `UnsupportedSqlError` for a procedure that there is none of, and as `values_of`."""
+    """Check a call. Raises `UnsupportedSqlError` for an unknown procedure, and as `values_of`."""
     found = PROCEDURES.get(call.procedure.lower())
     if found is None:
-        if call.procedure.lower() in LATER:
-            raise UnsupportedSqlError(f"CALL {call.procedure}: {LATER[call.procedure.lower()]}")
         raise _unknown(call.procedure.lower())
     values = found.signature.values_of(call)
     return Prepared(found, plain(split_name(values[TABLE.name])), values, call.limit)
@@ -86,7 +83,7 @@ def _unknown(name: str) -> UnsupportedSqlError:
 
 
 def help_rows(call: Call) -> list[tuple[str, str]]:
-    """What `CALL help` answers: each procedure, or the one that is given, and its arguments. Raises `UnsupportedSqlError`."""
+    """Answer of `CALL help`: all procedures, or the given one, with arguments. Raises `UnsupportedSqlError`."""
     wanted = [str(value).lower() for _, value in call.arguments]
     if len(wanted) > 1:
         raise UnsupportedSqlError("CALL help takes the name of a procedure, or nothing")

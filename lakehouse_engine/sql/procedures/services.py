@@ -1,6 +1,6 @@
-"""Procedures that change a table: savepoints and going back to them, compaction, cleaning, archiving.
+"""Procedures that change a table: savepoints and restores, compaction, cleaning, archiving.
 
-Each has `dry_run` besides Hudi's arguments: the answer is then what would be done. Columns beyond Hudi's own come last.
+Each has `dry_run` besides Hudi's arguments; it answers what would be done. Columns beyond Hudi's come last.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _COMPACTION_OPS = {
     "schedule": "schedule",
     "execute": "execute",
 }
-"""Hudi's words for `op`. `run` runs what is pending, and where nothing is, schedules and runs; `execute` schedules nothing."""
+"""Hudi's words for `op`. `run` runs what is pending, or schedules and runs if nothing is; `execute` schedules nothing."""
 _RETAINED = {
     "retain_commits": (CLEAN_COMMITS, "KEEP_LATEST_COMMITS"),
     "file_versions_retained": (CLEAN_VERSIONS, "KEEP_LATEST_FILE_VERSIONS"),
     "hours_retained": (CLEAN_HOURS, "KEEP_LATEST_BY_HOURS"),
 }
-"""What each argument sets, and the policy that it belongs to."""
+"""Option that each argument sets, and the policy that it belongs to."""
 
 
 def _create_savepoint(table: TableServices, values: Values) -> Rows:
@@ -67,7 +67,7 @@ def _restored(done: RestoreResult) -> tuple[object, ...]:
 
 
 def _repair_table(table: TableServices, values: Values) -> Rows:
-    """One row for each thing that was repaired (on a dry run: would be), or is left."""
+    """One row for each thing that was repaired (in a dry run: would be), or remains."""
     report = table.repair(**{name: values[name] for name in _REPAIR})
     done = "would be repaired" if report.dry_run else "repaired"
     for result, found in ((done, report.repaired), ("left", report.left)):
@@ -90,7 +90,7 @@ def _run_compaction(table: TableServices, values: Values) -> Rows:
 
 
 def _steps(table: TableServices, op: str, timestamp: str | None) -> list[tuple[str, str | None]]:
-    """Calls of `compact`, one for each compaction, oldest first."""
+    """Calls `compact` for each compaction, oldest first."""
     if timestamp is not None:
         return [("run", timestamp)]
     if op == "schedule":

@@ -1,4 +1,4 @@
-"""Procedures that show what is on a table's timeline. Rows are newest first; times of states are instants in UTC."""
+"""Procedures that show a table's timeline. Rows are newest first; times of states are UTC instants."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _show_timeline(table: TableServices, values: Values) -> Rows:
 
 
 def _archived(state: TableState, begin: str | None, end: str | None, limit: int) -> Rows:
-    """Instants of the archived timeline that are on the active one no more."""
+    """Archived instants that are no longer on the active timeline."""
     reached: dict[tuple[str, Action], dict[State, str | None]] = {}
     active = {(one.requested_time, one.action.completes_as) for one in state.timeline}
     for entry in state.archived_timeline.entries():
@@ -76,7 +76,7 @@ def _archived(state: TableState, begin: str | None, end: str | None, limit: int)
 
 
 def _reached(times: dict[Instant, int], time: str, action: Action, state: State) -> str | None:
-    """A completed compaction is a commit, which was requested as a compaction."""
+    """A completed compaction is a commit that was requested as a compaction."""
     family = (one for one in Action if one.completes_as is action.completes_as)
     return next((_time(times[instant]) for one in family if (instant := Instant(time, one, state)) in times), None)
 
@@ -92,7 +92,7 @@ def _show_compaction(table: TableServices, values: Values) -> Rows:
 
 
 def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPlan | None:
-    """The plan of a compaction in any state; None for a commit that is none."""
+    """Plan of a compaction in any state; None for other commits."""
     requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
     if state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}") is None:
         return None

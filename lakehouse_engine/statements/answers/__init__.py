@@ -1,1 +1,1 @@
-"""Statements that change nothing: what the warehouse and its tables say about themselves."""
+"""Statements that change nothing: questions about the warehouse and its tables."""

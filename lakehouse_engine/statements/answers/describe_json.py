@@ -1,4 +1,4 @@
-"""DESCRIBE TABLE EXTENDED ... AS JSON: one row with the keys that Spark documents for it (sql-ref-syntax-aux-describe-table)."""
+"""DESCRIBE TABLE EXTENDED ... AS JSON: one row with the keys that Spark documents (sql-ref-syntax-aux-describe-table)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakehouse_engine.statements.context import Execution
 
 
 def describe_json(run: Execution, statement: Describe) -> DataFrame:
-    """Raises `UnsupportedSqlError` for a single column, which Spark refuses, too."""
+    """Raises `UnsupportedSqlError` for a single column, which Spark refuses too."""
     if statement.column is not None:
         raise UnsupportedSqlError("DESCRIBE ... AS JSON is of a whole table; take the column's name away")
     asked = run.pins.name(statement.name)

@@ -1,4 +1,4 @@
-"""EXPLAIN: Spark's plan, and what of each table the engine left out before Spark saw it."""
+"""EXPLAIN: Spark's plan, and what the engine skipped of each table before planning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakehouse_engine.statements.context import Execution
 
 
 def explain(run: Execution, statement: Explain) -> DataFrame:
-    """One row with the column `plan`. Nothing is run, but what planning reads is read: logs that the driver decodes, and footers."""
+    """One row with the column `plan`. Runs nothing, but reads what planning reads: logs decoded by the driver, and footers."""
     seen: list[TableRead] = []
     run.reads.seen = seen
     plan = run.query(statement.text).collect()[0][0]

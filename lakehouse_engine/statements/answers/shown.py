@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE: what the warehouse says about itself, as DataFrames."""
+"""SHOW and DESCRIBE: answers about the warehouse, as DataFrames."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def show_tables(run: Execution, statement: ShowTables) -> DataFrame:
 
 
 def _information_or_error(run: Execution, name: RelationName) -> str:
-    """Of a relation that cannot be read why that is so: the others are shown."""
+    """For a relation that cannot be read, the reason, so that the other rows still show."""
     try:
         return _information(run, name)
     except (PySparkException, LakehouseError) as error:
@@ -67,7 +67,7 @@ def _information_or_error(run: Execution, name: RelationName) -> str:
 
 
 def _information(run: Execution, name: RelationName) -> str:
-    """As Spark words it: adapters and packages look into this text."""
+    """In Spark's words, which adapters and packages parse."""
     parts = (name.schema, name.name)
     is_view = run.catalog.kind_of(parts) is RelationKind.VIEW
     query = None if is_view else run.table(parts).config.materialized_query
@@ -104,7 +104,7 @@ def _columns(run: Execution, parts: Parts) -> list[tuple[str, str]]:
 
 
 def _default_rows(table: HoodieTable) -> list[list[str | None]]:
-    """As Spark shows them."""
+    """In Spark's form."""
     constraints = table.config.constraints
     texts = [(field, constraints.default_of(field.name)) for field in table.schema]
     rows: list[list[str | None]] = [[one.name, to_spark_type(one.type).simpleString(), text] for one, text in texts if text is not None]
@@ -119,7 +119,7 @@ def _generated_rows(table: HoodieTable) -> list[list[str | None]]:
 
 
 def _declared(field: pa.Field, constraints: Constraints) -> str:
-    """The type as CREATE TABLE takes it, with what the column may hold."""
+    """Type in CREATE TABLE syntax, with the column's constraints."""
     length = constraints.length_of(field.name)
     kind = to_spark_type(field.type).simpleString() if length is None else f"varchar({length})"
     return f"{kind} NOT NULL" if constraints.is_not_null(field.name) else kind
@@ -167,7 +167,7 @@ _HISTORY = pa.schema([
 
 
 def describe_history(run: Execution, statement: DescribeHistory) -> DataFrame:
-    """One row for each instant, newest first, with the columns of `HistoryEntry`."""
+    """One row per instant, newest first, with the columns of `HistoryEntry`."""
     entries = run.table(statement.name).services.history(statement.limit)
     return abilities_of(run.spark).frame(pa.Table.from_pylist([asdict(entry) for entry in entries], schema=_HISTORY))
 
@@ -178,7 +178,9 @@ def describe_schema(run: Execution, statement: DescribeSchema) -> DataFrame:
 
 
 def show_properties(run: Execution, statement: ShowProperties) -> DataFrame:
-    """With a key that one alone; `primaryKey`, `preCombineField` and `type`, as tables are made with, are those of what they became."""
+    """All properties, or one if a key is given. `primaryKey`, `preCombineField` and `type`, the options of table creation, show their
+    stored values.
+    """
     config = run.table(statement.name).config
     properties = dict(config.properties)
     if statement.key is not None:
@@ -187,10 +189,10 @@ def show_properties(run: Execution, statement: ShowProperties) -> DataFrame:
 
 
 def show_partitions(run: Execution, statement: ShowPartitions) -> DataFrame:
-    """Those that hold files: as in Hudi, one that was dropped is not shown, though its directory is there."""
+    """Partitions that hold files. Like in Hudi, a dropped one is not listed although its directory remains."""
     state = run.table(statement.name).state
     paths = state.live_partitions()
-    # Where nothing is left, directories are all that these paths tell.
+    # If no files are left, these paths are directories only.
     is_empty = not any(state.view.latest_slices(path) for path in paths)
     return run.rows(["partition"], [] if is_empty else [[path] for path in paths])
 
@@ -201,7 +203,7 @@ def _as_made(config: TableConfig) -> dict[str, str]:
 
 
 def show_create_table(run: Execution, statement: ShowCreateTable) -> DataFrame:
-    """A statement that makes the same relation, without its rows."""
+    """Statement that makes the same relation, without its rows."""
     name = run.pins.name(statement.name)
     is_view = run.catalog.is_view(name)
     lines = _view_lines(run, name) if is_view else _table_lines(run, run.table(statement.name), name)
@@ -232,7 +234,7 @@ def _table_lines(run: Execution, table: HoodieTable, name: RelationName) -> list
 
 
 def _own_options(config: TableConfig) -> dict[str, str]:
-    """Those that a table made without options would not have."""
+    """Properties that a table made without options would not have."""
     payload = PAYLOADS[usual_payload(config.ordering_fields)].java_class
     usual = {INDEX_TYPE.key: "GLOBAL_SIMPLE", "hoodie.compaction.payload.class": payload, HIVE_STYLE: "true", URL_ENCODE: "true"}
     soft = {DELETES_KEY: "soft"} if config.deletes_softly else {}

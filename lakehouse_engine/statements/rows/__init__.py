@@ -1,1 +1,1 @@
-"""Statements that change rows: Spark computes them, and each is one commit."""
+"""Statements that change rows: Spark computes the rows, and each statement is one commit."""

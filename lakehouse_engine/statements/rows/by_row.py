@@ -1,7 +1,7 @@
-"""Changes of single stored rows by where they are, for tables that hold a key more than once.
+"""Changes to stored rows by position, for tables that hold a key more than once.
 
-Statements go by keys as long as each key they touch is stored once, which writing finds out without reading more. Where one is not, the
-write raises `RepeatedKeyError` before anything is changed, and the statement names each of its rows by its number and file instead.
+Statements work by key as long as each key that they touch is stored once, which the write checks on the way. Otherwise it raises
+`RepeatedKeyError` before anything is changed, and the statement names each row by number and file.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from lakehouse_engine.table import HoodieTable
 
 PLACE = (COMMIT_SEQNO, PARTITION_PATH, FILE_NAME)
-"""Which stored row, and in which file."""
+"""Meta columns that identify a stored row and its file."""
 
 
 @contextmanager
 def held(run: Execution, query: str) -> Iterator[DataFrame]:
-    """Compute the rows of a query once, so that all readings see the same ones, also with a random condition."""
+    """Compute the rows of a query once, so that all reads see the same ones, even with a random condition."""
     rows = run.spark.table(run.pins.keep(run.query(query))).cache()
     try:
-        # Spark knows the size of rows that are cached.
+        # Spark knows the size of cached rows.
         rows.count()
         yield rows
     finally:
@@ -38,7 +38,7 @@ def held(run: Execution, query: str) -> Iterator[DataFrame]:
 
 
 def check_has_places(table: HoodieTable, refused: DuplicateKeyError) -> None:
-    """Raise `refused`, the error of the change by key, where rows have no meta columns that say where they are."""
+    """Raise `refused`, the error of the change by key, if rows have no meta columns with their position."""
     if not table.config.populates_meta_fields:
         raise refused
 
@@ -52,9 +52,9 @@ def by_row(
     given_keys: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> WriteResult:
-    """Take the `replaced` rows (their `PLACE`) away and add `rows`, in one commit; other rows of their keys stay.
+    """Remove the `replaced` rows (given by `PLACE`) and add `rows` in one commit; other rows of their keys stay.
 
-    With `given_keys` rows carry the record key that they had.
+    `given_keys`: rows carry the record key that they had.
     """
     return table.replace_rows(
         rows, replaced=replaced, given_keys=given_keys, as_given=True, single_rows=True, options=options, expected=expected

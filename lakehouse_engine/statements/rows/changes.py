@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from lakehouse_engine.table import HoodieTable
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
-    """Columns by position (or by the list, or by name), cast to the table's types; those that are left out are computed, have their
-    defaults, or null.
-    """
+    """Columns by position (or list, or name), cast to the table's types; missing ones are computed, get defaults, or are null."""
     table = run.changed(statement.name)
     schema = table.schema
     return _inserted(run, statement, table, _rows_of(run, statement, table, schema), schema)
@@ -57,9 +55,9 @@ def _rows_of(run: Execution, statement: Insert, table: HoodieTable, schema: pa.S
 
 
 def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
-    """Each target gets a commit of its own, in their order, of one state of what is read. All queries are looked at before the first.
+    """One commit per target, in order, all from one state of what is read. All queries are checked before the first.
 
-    Raises `SqlError`, naming the commits that are there, for an insert that fails behind others: nothing is taken back.
+    Raises `SqlError` naming the existing commits if a later insert fails: nothing is taken back.
     """
     shaped = []
     for one in statement.inserts:
@@ -75,7 +73,7 @@ def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
 
 @contextmanager
 def _saying(done: Mapping[str, WriteResult], name: str) -> Iterator[None]:
-    """Run again as a whole, as a statement is whose reads have changed, the first inserts would have their rows twice."""
+    """Repeating the whole statement after a change of its inputs would store the first inserts twice."""
     try:
         yield
     except LakehouseError as error:
@@ -87,7 +85,7 @@ def _saying(done: Mapping[str, WriteResult], name: str) -> Iterator[None]:
 
 
 def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataFrame, schema: pa.Schema) -> WriteResult:
-    """`schema` is the table's, whose columns the rows were given."""
+    """`schema` is the table's, to which the rows were cast."""
     if statement.replaced is not None:
         return _replace_where(run, table, statement.name, statement.replaced, rows, schema)
     expected = run.expected(statement.name)
@@ -105,17 +103,17 @@ def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataF
 def _replace_where(
     run: Execution, table: HoodieTable, name: Parts, condition: str, rows: DataFrame, schema: pa.Schema
 ) -> WriteResult:
-    """Stored rows for which the condition is true go, the rows come; those too have to be such ones, or nothing is written."""
+    """Replace the stored rows for which the condition holds. New rows must satisfy it too, or nothing is written."""
     gone = Delete(name, None, condition)
     checked = _checked(run, completed(rows, generated_of(table, schema), schema, table.config), schema, name, condition)
     return table.replace_rows(checked, replaced=_chosen(run, gone, PLACE), options=EVOLVE, expected=_expected(run, gone))
 
 
 def _checked(run: Execution, rows: DataFrame, schema: pa.Schema, name: Parts, condition: str) -> DataFrame:
-    """The same rows; running them raises `ConstraintError` for one that the condition is not true of."""
+    """The same rows; running them raises `ConstraintError` for one that violates the condition."""
     said = f"INSERT INTO {'.'.join(name)} REPLACE WHERE {' '.join(condition.split())}"
     message = f"{ConstraintError.__name__}: {said}: a row to be written is none for which that is true; nothing was written\n"
-    # In two parts: an error of Spark's that prints this plan must not read as if it had been raised.
+    # Split, so that a Spark error that prints this plan does not look like this error.
     refusal = raise_error(concat(lit(f"\n{errors.__name__}."), lit(message))).cast("boolean")
     given = {column.lower() for column in rows.columns}
     absent = {field.name: lit(None).cast(to_spark_type(field.type)) for field in schema if field.name.lower() not in given}
@@ -127,7 +125,7 @@ def _checked(run: Execution, rows: DataFrame, schema: pa.Schema, name: Parts, co
 
 
 def _shaped(frame: DataFrame, statement: Insert, schema: pa.Schema) -> DataFrame:
-    """The columns that the statement gives, named and typed as the table's."""
+    """The given columns with the table's names and types."""
     static, known = dict(statement.partition), {field.name.lower(): field for field in schema}
     names = frame.columns if statement.by_name else given_names(statement, schema)
     if len(names) != len(frame.columns):
@@ -151,7 +149,7 @@ def _fixed(static: Mapping[str, object], known: Mapping[str, pa.Field]) -> list[
 
 
 def _conformed(given: StructField, field: pa.Field) -> Column:
-    """A column of a query BY NAME, fields inside of it by their names, too; those that it has not are null."""
+    """A column of a query BY NAME, nested fields by name too; missing ones are null."""
     if not isinstance(given.dataType, NESTED):
         return _stored(given, field)
     kind = to_arrow_type(given.dataType, given.name)
@@ -171,7 +169,7 @@ def _cast(column: Column, field: pa.Field) -> Column:
 
 
 def delete(run: Execution, statement: Delete) -> WriteResult:
-    """Rows for which the condition is true go, by the keys that they are stored under."""
+    """Delete the rows for which the condition holds, by their stored keys."""
     table = run.changed(statement.name)
     if statement.condition is None:
         return table.insert_overwrite_table(table.schema.empty_table())
@@ -184,13 +182,13 @@ def delete(run: Execution, statement: Delete) -> WriteResult:
 
 
 def _chosen(run: Execution, statement: Delete, columns: Sequence[str]) -> DataFrame:
-    """These columns of the rows for which the condition is true."""
+    """Columns of the rows for which the condition holds."""
     names = names_in(significant(f"{', '.join(columns)}, {statement.condition}"))
     return run.query(f"select {', '.join(columns)} from {_target(run, statement, names)} where ({statement.condition})")
 
 
 def update(run: Execution, statement: Update) -> WriteResult:
-    """Rows for which the condition is true, with the assigned columns changed, are upserted under the keys that they have."""
+    """Upsert the rows for which the condition holds, with the assigned columns changed, under their stored keys."""
     table = run.changed(statement.name)
     schema, generated = table.schema, generated_of(table, table.schema)
     _check_assigned(statement, table, schema)
@@ -216,7 +214,7 @@ def update(run: Execution, statement: Update) -> WriteResult:
 
 
 def _updated_rows(run: Execution, statement: Update, table: HoodieTable, query: str, *, moves: bool) -> WriteResult:
-    """Update rows by where they are stored."""
+    """Update rows by position."""
     with held(run, query) as rows:
         if moves:
             _check_moves(run, statement, table, rows)
@@ -234,7 +232,7 @@ def _check_assigned(statement: Update, table: HoodieTable, schema: pa.Schema) ->
 
 
 def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) -> WriteResult:
-    """Update rows that may leave their partitions: where they are in another one, in the same commit they go from the old one."""
+    """Update rows that may change partition: such a row is deleted from its old partition in the same commit."""
     with held(run, query) as rows:
         _check_moves(run, statement, table, rows)
         old, new = rows.select(RECORD_KEY, PARTITION_PATH), rows.drop(PARTITION_PATH)
@@ -255,19 +253,19 @@ def _check_moves(run: Execution, statement: Update, table: HoodieTable, rows: Da
 
 
 def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:
-    """What the statement read: where its condition says so, of single partitions only."""
+    """Record what the statement read: single partitions only, if its condition says so."""
     run.narrow(statement.name, lambda state: partitions_read(statement.condition, statement.alias or statement.name[-1], state))
     return run.expected(statement.name)
 
 
 def _value(field: pa.Field, edits: Edits, table: str) -> str:
-    # A column that is called as the table would take a column of the table for a field of its own.
+    # A column with the table's name would be read as a struct with the table's columns as fields.
     name = quote_name(field.name)
     return f"{edited(f'{table}.{name}', field.type, (field.name.lower(),), edits)} as {name}"
 
 
 def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | None = None) -> str:
-    """The table with its meta columns, answering to its alias or its own last name; `names` as `Needs` has them."""
+    """The table with meta columns under its alias or last name; `names` as in `Needs`."""
     table = statement.alias or statement.name[-1]
     needs = Needs(names, rows_where(statement.condition, table))
     return f"{quote_name(run.target(statement.name, needs))} as {quote_name(table)}"

@@ -1,8 +1,8 @@
-"""MERGE INTO: one join computes for every row which clause applies and what it makes of it; one commit writes the result.
+"""MERGE INTO: one join computes for every row which clause applies and its result; one commit writes them.
 
- 1. join target and source; the kind of join follows from the WHEN clauses
- 2. number the first clause whose side and condition hold, row by row; rows without one drop out
- 3. update and insert clauses give whole rows, which are upserted; delete clauses give keys, which are deleted in the same commit
+1. join target and source; the WHEN clauses determine the kind of join
+2. number the first clause whose side and condition match, row by row; rows without one drop out
+3. update and insert clauses give whole rows, which are upserted; delete clauses give keys, which are deleted in the same commit
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def merge(run: Execution, statement: Merge) -> WriteResult:
-    """Carry out a MERGE. Raises `DuplicateKeyError` when two source rows would write one key, `UnsupportedSqlError` as it says."""
+    """Run a MERGE. Raises `DuplicateKeyError` if two source rows would write one key, `UnsupportedSqlError` with its reason."""
     table = run.changed(statement.name)
     _check_clauses(statement, table)
     defaults, generated = defaults_of(table, table.schema), generated_of(table, table.schema)
@@ -49,7 +49,7 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     columns = MergeColumns.of(statement, table, source, defaults, generated)
     source = source.select("*", lit(True).alias(columns.present))
     target = run.target(statement.name, _needs(statement))
-    # Of a name the plan is made once, and `rand()` in it has one seed; Spark Connect makes that of a query anew for each frame over it.
+    # A named view is planned once, so that its `rand()` has one seed; Spark Connect plans a query again for each frame over it.
     given = run.pins.keep(source)
     statement = _by_field_names(run, statement, columns, target, given)
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
@@ -65,7 +65,7 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
 
 
 def _without_defaults_of(generated: Sequence[Generated], statement: Merge) -> Merge:
-    """DEFAULT leaves a generated column to be computed, as clauses do that do not name it."""
+    """Remove DEFAULT for generated columns, which are computed like in clauses that do not name them."""
     clauses = (
         clause if clause.assignments is None else replace(clause, assignments=unassigned(clause.assignments, generated))
         for clause in statement.clauses
@@ -86,19 +86,19 @@ def _by_field_names(run: Execution, statement: Merge, columns: MergeColumns, tar
 
 
 def _sides(statement: Merge) -> tuple[str, str]:
-    """What the target and the source are called in the join."""
+    """Names of target and source in the join."""
     return quote_name(statement.alias or statement.name[-1]), quote_name(statement.source_alias or "__lakehouse_source")
 
 
 def _needs(statement: Merge) -> Needs:
-    """Stored rows that cannot be matched are not needed, unless they are changed for it."""
+    """Rows of the target that the merge needs: those that can match, or all if unmatched ones are changed."""
     if any(clause.when == "not_matched_by_source" for clause in statement.clauses):
         return EVERYTHING
     return Needs(None, rows_where(statement.condition, statement.alias or statement.name[-1], qualified=True))
 
 
 def _partitions_read(statement: Merge, state: TableState) -> frozenset[str] | None:
-    """Partitions outside of which no stored row can be matched; all, where stored rows without a match are changed, too."""
+    """Partitions that can hold matching rows; all, if stored rows without a match are changed too."""
     if any(clause.when == "not_matched_by_source" for clause in statement.clauses):
         return None
     return partitions_read(statement.condition, statement.alias or statement.name[-1], state, qualified=True)
@@ -120,8 +120,8 @@ def _check_clauses(statement: Merge, table: HoodieTable) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MergeColumns:
-    """What a MERGE writes. `schema`: the table's columns as they will be; `stored`: as they are; `given`: all names of the source (by
-    their lower case); `kinds`: types of those of them that clauses with `*` take, where they are looked into.
+    """What a MERGE writes. `schema`: the table's columns after it; `stored`: before; `given`: source names by lower case; `kinds`: types of
+    those that clauses with `*` take apart.
     """
 
     schema: pa.Schema
@@ -131,13 +131,13 @@ class MergeColumns:
     evolves: bool
     defaults: Defaults
     generated: frozenset[str]
-    """In lower case; computed where a clause does not give them."""
+    """In lower case; computed unless a clause gives them."""
     checks: bool
-    """As `Edits` has it."""
+    """As in `Edits`."""
 
     @property
     def present(self) -> str:
-        """A column that every row of the source is given: without it there is no such row."""
+        """A column added to every source row: null means that there is no source row."""
         return free_name("__lakehouse_present", self.given)
 
     @property
@@ -149,7 +149,7 @@ class MergeColumns:
     def of(
         cls, statement: Merge, table: HoodieTable, source: DataFrame, defaults: Defaults, generated: Sequence[Generated]
     ) -> MergeColumns:
-        """WITH SCHEMA EVOLUTION adds columns of the source that clauses with `*` or assignments by name ask for, and fields inside of them.
+        """WITH SCHEMA EVOLUTION: adds source columns and nested fields that clauses with `*` or assignments by name ask for.
 
         Raises `SqlError` for an assignment to a column that neither side has, and typed errors for columns that a table cannot have.
         """
@@ -173,7 +173,7 @@ class MergeColumns:
 
 
 def _joined(statement: Merge, columns: MergeColumns, target: str, source: str, place: Sequence[str]) -> str:
-    """A query of the rows to which a clause applies, with those meta columns of the stored one."""
+    """Query of the rows to which a clause applies, with those meta columns of the stored row."""
     left, right = _sides(statement)
     made = [_column(statement, field, left, right, columns) for field in columns.schema]
     whens = " ".join(f"when {_applies(clause, left, right, columns)} then {number}" for number, clause in enumerate(statement.clauses))
@@ -199,7 +199,7 @@ def _applies(clause: MergeClause, left: str, right: str, columns: MergeColumns) 
 
 
 def _column(statement: Merge, field: pa.Field, left: str, right: str, columns: MergeColumns) -> str:
-    """The column's value under each clause. Spark lets later columns of a select refer to the clause number by its alias."""
+    """The column's value under each clause. Spark lets later columns of a select refer to the clause number by alias."""
     name, kind = quote_name(field.name), to_spark_type(field.type).simpleString()
     stored = f"cast(null as {kind})"
     if field.name in columns.stored.names:
@@ -226,7 +226,7 @@ def _value(clause: MergeClause, field: pa.Field, stored: str, right: str, column
 
 
 def _whole(clause: MergeClause, field: pa.Field, stored: str, right: str, columns: MergeColumns) -> str:
-    """The column of a clause with `*`: that of the source, fields inside of it by their names. Raises as `in_fields_order`."""
+    """Column of a clause with `*`: the source's, nested fields by name. Raises as `in_fields_order`."""
     kept = stored if clause.action == "update" else None
     name = columns.given.get(field.name.lower())
     if name is None and field.name.lower() in columns.generated:

@@ -1,4 +1,4 @@
-"""What a MERGE writes, of the rows that its join gave: by keys, or by row where the table holds keys more than once."""
+"""Writes the result of a MERGE's join: by key, or by row if the table holds keys more than once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = (RECORD_KEY, PARTITION_PATH)
 
 @dataclass(frozen=True, slots=True)
 class MergeRun:
-    """One MERGE that is carried out: `columns` are those that it writes, `generated` the table's generated columns."""
+    """One MERGE. `columns` are those that it writes, `generated` the table's generated columns."""
 
     run: Execution
     statement: Merge
@@ -43,11 +43,11 @@ class MergeRun:
 def written_by_key(merge: MergeRun, joined: DataFrame) -> WriteResult:
     """One upsert, with keys to delete. `joined` has the `KEY` of stored rows.
 
-    Raises `DuplicateKeyError` where two rows to be stored have one key, or a key that is changed is stored more than once.
+    Raises `DuplicateKeyError` if two rows to store have one key, or a changed key is stored more than once.
     """
     changes, table, columns = _Changes.of(merge, joined), merge.table, merge.columns
     _check_once(merge, joined)
-    # What is updated where it is stays: of one key in one partition rows to write come before rows to delete.
+    # Rows updated in place stay: within a partition, rows to write win over deletions of their key.
     keys = joined.where(joined[columns.clause].isin(changes.leaving)).select(*KEY).distinct() if changes.leaving else None
     given_keys = not table.config.record_key_fields
     names = [*([RECORD_KEY] if given_keys else []), *map(quote_name, columns.schema.names)]
@@ -63,10 +63,10 @@ def written_by_key(merge: MergeRun, joined: DataFrame) -> WriteResult:
 
 
 def written_by_row(merge: MergeRun, joined: DataFrame, refused: DuplicateKeyError) -> WriteResult:
-    """Stored rows that are changed or deleted go by where they are. `joined` has their key and `PLACE`; `refused` is why not by key.
+    """Change or delete stored rows by position. `joined` has their key and `PLACE`; `refused` is the error of the change by key.
 
-    Raises `DuplicateKeyError` for a stored row that two rows of the source match, one of which updates it, and for a row to be inserted of
-    which the key is another row's, too.
+    Raises `DuplicateKeyError` for a stored row that two source rows match, one of which updates it, and for an inserted row whose key
+    another row has.
     """
     changes, table, columns = _Changes.of(merge, joined), merge.table, merge.columns
     stored = joined.where(joined[COMMIT_SEQNO].isNotNull())
@@ -83,7 +83,7 @@ def written_by_row(merge: MergeRun, joined: DataFrame, refused: DuplicateKeyErro
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """The rows to be stored, the options of their write, and the numbers of the clauses that update rows, and that take rows away."""
+    """Rows to store, options of their write, and the numbers of clauses that update rows and that remove rows."""
 
     rows: DataFrame
     options: Mapping[str, str]
@@ -116,20 +116,20 @@ def _rows_to_write(merge: MergeRun, joined: DataFrame) -> DataFrame:
 
 
 def _may_move(clause: MergeClause, table: HoodieTable, columns: MergeColumns) -> bool:
-    """Whether rows that the clause updates may leave their partitions, from which they are to be taken then."""
+    """True if rows that the clause updates may leave their partition, from which they must be deleted."""
     assigned = columns.given if clause.assignments is None else [name for name, _ in clause.assignments]
     return clause.action == "update" and may_move(table, assigned)
 
 
 def _gives(clause: MergeClause, column: str, columns: MergeColumns) -> bool:
-    """Whether the clause has a value for a generated column."""
+    """True if the clause has a value for a generated column."""
     if clause.assignments is None:
         return column.lower() in columns.given
     return column.lower() in {name.lower() for name, _ in clause.assignments}
 
 
 def _check_once(merge: MergeRun, joined: DataFrame) -> None:
-    """Raise `DuplicateKeyError` for a key of which rows are both updated and deleted."""
+    """Raise `DuplicateKeyError` for a key whose rows are partly updated and partly deleted."""
     clauses, clause_of = merge.statement.clauses, joined[merge.columns.clause]
     deletes = [number for number, clause in enumerate(clauses) if clause.action == "delete"]
     if not deletes or len(deletes) == len(clauses):
@@ -143,7 +143,7 @@ def _check_once(merge: MergeRun, joined: DataFrame) -> None:
 
 
 def _check_inserted(merge: MergeRun, new: DataFrame, changed: DataFrame, refused: DuplicateKeyError) -> None:
-    """Raise `DuplicateKeyError` where two new rows have one key, or a stored row that is not changed has one of theirs."""
+    """Raise `DuplicateKeyError` if two new rows have one key, or an unchanged stored row has one of their keys."""
     table, config = merge.table, merge.table.config
     if not config.record_key_fields:
         return
@@ -164,5 +164,5 @@ def _check_inserted(merge: MergeRun, new: DataFrame, changed: DataFrame, refused
 
 
 def _other(refused: DuplicateKeyError, message: str, table: HoodieTable) -> DuplicateKeyError:
-    """What to raise where a change by row is wrong, too: what was wrong by key, unless that was only that keys are repeated."""
+    """Error to raise if a change by row is wrong too: the one of the change by key, unless that only said that keys repeat."""
     return DuplicateKeyError(message, table=table.config.name) if isinstance(refused, RepeatedKeyError) else refused

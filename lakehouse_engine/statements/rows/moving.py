@@ -1,4 +1,4 @@
-"""Rows that a statement moves to other partitions, where the key of a row is its own in its partition only."""
+"""Rows that a statement moves to another partition, in tables whose keys are unique only within a partition."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from lakehouse_engine.table import HoodieTable
 
 _PLACE = [RECORD_KEY, PARTITION_PATH]
 _MOST = 100
-"""Partitions above which stored rows of all partitions are looked through."""
+"""Number of partitions above which stored rows of all partitions are read."""
 
 
 def may_move(table: HoodieTable, assigned: Iterable[str]) -> bool:
-    """Whether rows in which these columns are assigned may belong to another partition, in which their key is another row's."""
+    """True if rows with these columns assigned may belong to another partition, where their key belongs to another row."""
     changed = {name.split(".")[0].lower() for name in assigned}
     changed |= {one.column.lower() for one in generated_of(table, table.schema) if any(one.uses(name) for name in changed)}
     roots = {name.split(".")[0].lower() for name in table.config.partition_fields}
@@ -37,11 +37,11 @@ def may_move(table: HoodieTable, assigned: Iterable[str]) -> bool:
 
 
 def check_arrivals(run: Execution, name: Parts, table: HoodieTable, moved: DataFrame, changed: DataFrame) -> None:
-    """Raise `DuplicateKeyError` where a row would come to a partition that holds another one of its key.
+    """Raise `DuplicateKeyError` if a row would move to a partition that holds another row of its key.
 
-    One that the statement moves away or deletes is no obstacle, unless it is newer by the ordering fields: readers go by these, whatever
-    came last. `moved` has the table's columns as they will be, and the key and partition path of the row as it is stored; `changed` has
-    these two of all stored rows that the statement changes or deletes. Two rows that come to one place the write itself refuses.
+    A row that the statement itself moves away or deletes does not count, unless it is newer by the ordering fields, which readers follow.
+    `moved` has the table's new columns, and the stored key and partition path; `changed` has these two of all stored rows that the
+    statement changes or deletes. The write itself refuses two rows that move to one place.
     """
     places, to = _places(table, moved)
     leaving = places.filter(pc.not_equal(places[PARTITION_PATH], places[to]))
@@ -63,13 +63,13 @@ def check_arrivals(run: Execution, name: Parts, table: HoodieTable, moved: DataF
 
 
 def _with_values(rows: DataFrame, values: Sequence[str], name: str, *columns: str) -> DataFrame:
-    """The columns, and the ordering values as one, if there are any."""
+    """The columns, plus the ordering values as one column, if there are any."""
     made = [f"struct({', '.join(values)}) as {name}"] if values else []
     return rows.selectExpr(*columns, *made)
 
 
 def _arrivals(run: Execution, moved: DataFrame, leaving: pa.Table, to: str, values: Sequence[str]) -> DataFrame:
-    """Keys of the rows that move, the paths to which they do, and their ordering values (`now`)."""
+    """Keys of moving rows, their target paths, and their ordering values (`now`)."""
     place = abilities_of(run.spark).frame(leaving).alias("place")
     same = [col(f"moved.{quote_name(one)}").eqNullSafe(col(f"place.{quote_name(one)}")) for one in leaving.column_names if one != to]
     found = moved.alias("moved").join(place, same)
@@ -78,7 +78,7 @@ def _arrivals(run: Execution, moved: DataFrame, leaving: pa.Table, to: str, valu
 
 
 def _places(table: HoodieTable, moved: DataFrame) -> tuple[pa.Table, str]:
-    """Paths where rows are, partition columns as they will be, and the paths where they will be, in the column that is told."""
+    """Current paths of rows, their new partition columns, and their new paths in the named column."""
     roots = {one.split(".")[0] for one in table.config.partition_fields}
     fields = [field for field in table.schema if field.name in roots]
     found = moved.select(PARTITION_PATH, *(quote_name(field.name) for field in fields)).distinct().toArrow()
@@ -88,11 +88,11 @@ def _places(table: HoodieTable, moved: DataFrame) -> tuple[pa.Table, str]:
 
 
 def _needs(table: HoodieTable, arriving: Sequence[str], columns: Sequence[str]) -> Needs:
-    """Rows of these partitions, as far as their paths tell plain values of columns, and those are few; places, and `columns`."""
+    """Rows of these partitions, if their paths give plain column values and are few; with their places and `columns`."""
     rules = path_rules(table.state, table.schema)
     told = [None if rules is None else rules.values(path) for path in arriving]
     conditions = []
-    # Of what a path does not tell, as the moment of a day, other rows in the partition may have other values.
+    # For values that a path does not give, such as the time of a day, other rows in the partition may have other values.
     for field, values in [] if rules is None or None in told else zip(rules.columns, zip(*filter(None, told), strict=True), strict=True):
         plain = {None if value is None else value.as_py() for value in values}
         if len(plain) <= _MOST and all(_is_plain(value) for value in plain):
@@ -101,7 +101,7 @@ def _needs(table: HoodieTable, arriving: Sequence[str], columns: Sequence[str]) 
 
 
 def _is_plain(value: object) -> bool:
-    """Whether Python and SQL write it alike."""
+    """True if Python and SQL spell the value alike."""
     if isinstance(value, str):
         return value.isascii() and value.isprintable() and not any(sign in value for sign in "'\"\\$")
     return isinstance(value, int) and not isinstance(value, bool)

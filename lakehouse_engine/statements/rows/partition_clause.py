@@ -1,4 +1,4 @@
-"""`PARTITION (column = value, ...)` of a statement: the values as the table's columns hold them."""
+"""`PARTITION (column = value, ...)` of a statement, with values as the columns hold them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Clause = tuple[tuple[str, Value], ...]
 
 
 def check_clause(statement: Insert, config: TableConfig) -> None:
-    """Raise `SqlError` for a column of the clause that is no partition column, or is there twice."""
+    """Raise `SqlError` for a column of the clause that is not a partition column, or is there twice."""
     names = [*(name for name, _ in statement.partition), *statement.dynamic]
     known = {name.lower() for name in config.partition_fields}
     unknown = next((name for name in names if name.lower() not in known), None)
@@ -40,9 +40,9 @@ def _check_once(names: Sequence[str]) -> None:
 
 
 def partition_of(run: Execution, table: HoodieTable, clause: Clause) -> Mapping[str, pa.Scalar]:
-    """The partition that the clause names, as a write takes it.
+    """The clause's partition, as a write takes it.
 
-    Values are cast as Spark does it. Raises `PartitionValueError` for one that its column cannot hold, `SqlError` for a column named twice.
+    Values are cast like in Spark. Raises `PartitionValueError` for one that its column cannot hold, `SqlError` for a column named twice.
     """
     _check_once([name for name, _ in clause])
     schema = table.schema
@@ -73,7 +73,7 @@ def _held(run: Execution, value: Value, field: pa.Field) -> pa.Scalar:
 
 
 def _same(is_number: bool, kind: str) -> Column:
-    """Whether a number is the one that was given: none is cut to one that its column holds."""
+    """True if the number is exactly the given one; none is truncated to fit."""
     return col("made").try_cast(kind).eqNullSafe(col("given")) if is_number else lit(True)
 
 

@@ -1,4 +1,4 @@
-"""Objects deleted, many at once, whether they are there or not."""
+"""Deletes many objects at once, whether they exist or not."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _AT_ONCE = 8
 
 
 def delete_objects(store: Any, keys: Sequence[str]) -> None:
-    """Raises what the client raises, but for objects that are not there.
+    """Raises what the client raises, except for absent objects.
 
-    S3 says nothing of those. Azure and Google do, and the client leaves the other keys, done or not, at the first of them: then each is
-    deleted by a request of its own. So it is where a request for many is not answered, which the client does not make again everywhere.
+    S3 does not report those. Azure and Google do, and the client then stops with some keys undone, so each is deleted by its own request.
+    The same happens when a batch request gets no answer, which the client does not repeat on every store.
     """
     if len(keys) == 1:
         _delete(store, keys[0])
@@ -31,7 +31,7 @@ def delete_objects(store: Any, keys: Sequence[str]) -> None:
         if says_no_bucket(error) or not (is_missing or is_unanswered(error)):
             raise
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        # Each is tried before the first error is raised.
+        # All are tried before the first error is raised.
         list(pool.map(lambda key: _delete(store, key), keys))
 
 

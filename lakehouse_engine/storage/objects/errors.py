@@ -1,4 +1,4 @@
-"""An object store's errors as the engine's, each with what to do, and without secrets."""
+"""Turns an object store's errors into the engine's, with a remedy and without secrets."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ADVICE = (
     (r"builder error", "an endpoint of http:// needs 'allow_http: true' in storage_options (or the environment: AWS_ALLOW_HTTP=true)"),
     (r"dns error|error sending request|Connection refused|connect", "the store cannot be reached; check 'endpoint' and the connection"),
 )
-"""Patterns of messages, the more telling first."""
+"""Message patterns, the most specific first."""
 _NOT_DONE = r"status code: (3\d\d|4(?!08|09|29)\d\d|507)|redirect|169\.254|metadata endpoint|credential"
-"""Messages of answers after which a request is not done, now or later."""
+"""Messages of answers that mean the request will never be done."""
 _NAMES = re.compile(
     r"""(?sx)
     https?://(?!169\.254\.169\.254/)[^\s"]+                                     # the address of the request, but of machines' credentials
@@ -45,16 +45,16 @@ _NAMES = re.compile(
     | <(Key|Resource|BucketName|Bucket|RequestId|HostId|UploadId)>.*?</\1>        # and in the answer
     """
 )
-"""What an error names: addresses, paths, identifiers. Their letters and digits say nothing of what happened."""
+"""Names in messages: addresses, paths, identifiers. Their letters and digits say nothing about the cause."""
 _LONGEST = 300
 
 
 @contextmanager
 def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
-    """Turn an error of the store inside the block into a `StorageError` with `path`; `what` is the verb of the message.
+    """Turn a store error in the block into a `StorageError` with `path`; `what` is the verb of the message.
 
-    An absent object becomes `StoredFileNotFoundError`, one that is there `StoredFileExistsError`. What the store said is shortened and kept
-    as text only: its own errors may hold what was signed.
+    An absent object becomes `StoredFileNotFoundError`, an existing one `StoredFileExistsError`. The store's message is shortened and kept
+    as text only, because its own errors may hold what was signed.
     """
     try:
         yield
@@ -69,7 +69,7 @@ def as_object_errors(what: str, path: str, root: str) -> Iterator[None]:
 
 
 def storage_error(what: str, path: str, root: str, error: BaseException, *, unanswered: bool = False) -> StorageError:
-    """`unanswered`: a change that may be made yet."""
+    """`unanswered`: the change may still be made."""
     said, happened = _told(str(error)), _happened(error)
     advice = next((text for pattern, text in _ADVICE if re.search(pattern, happened, re.IGNORECASE)), None)
     message = f"cannot {what} {path!r} in {root}: {advice or 'the store answered with an error'} ({said})"
@@ -77,12 +77,12 @@ def storage_error(what: str, path: str, root: str, error: BaseException, *, unan
 
 
 def says_no_bucket(error: BaseException) -> bool:
-    """Whether it is the bucket that is not there, and not an object of it."""
+    """True if the bucket is missing, not an object in it."""
     return re.search(_ADVICE[0][0], _happened(error)) is not None
 
 
 def may_be_done(error: BaseException) -> bool:
-    """Whether a request may have been done although it failed, or will be yet: it was not answered, by 5xx, or with 408, 409 or 429."""
+    """True if a failed request may have been done or may still be: no answer, 5xx, 408, 409 or 429."""
     unknown = isinstance(error, (exceptions.GenericError, exceptions.JoinError)) or (
         isinstance(error, OSError) and not isinstance(error, (FileNotFoundError, PermissionError))
     )
@@ -90,17 +90,19 @@ def may_be_done(error: BaseException) -> bool:
 
 
 def is_unanswered(error: BaseException) -> bool:
-    """Whether no answer came to a request, not even one that it failed or is one too many."""
+    """True if no answer came at all."""
     return may_be_done(error) and not re.search(r"code: [45]\d\d", _happened(error))
 
 
 def _happened(error: BaseException) -> str:
-    """What `error` says, without the names in it: a port 50749 is no status 507, a table of credentials no lack of them."""
+    """Message of `error` without names in it: port 50749 is not status 507, and a table called credentials does not mean that they are
+    missing.
+    """
     return _NAMES.sub("", str(error))
 
 
 def _told(text: str) -> str:
-    """The first lines, without what was signed or is a key."""
+    """First lines of the message without keys and signed content."""
     plain = re.sub(r"<(AWSAccessKeyId|StringToSign\w*|SignatureProvided|CanonicalRequest\w*|HostId)>.*?</\1>", "", text, flags=re.DOTALL)
     plain = re.sub(r"(?i)((x-amz-)?(signature|credential|security-token)|sig|se)=[^&\s]+", r"\1=...", plain)
     plain = " ".join(plain.partition("Debug source")[0].split())

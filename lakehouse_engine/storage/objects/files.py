@@ -1,4 +1,4 @@
-"""Objects as files that Arrow reads and writes: one request for a file's end, and one for each range outside of it."""
+"""Objects as files that Arrow reads and writes: one request for a file's end, one for each range outside of it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lakehouse_engine.storage.objects.put import TOKEN, Place
 
 logger = logging.getLogger(__name__)
 _TAIL = 64 * 1024
-"""Bytes that are asked for first: what a Parquet file says of itself is at its end."""
+"""Bytes of the first request; Parquet keeps its metadata at the end."""
 _PART = 8 * 1024 * 1024
-"""Bytes of a part of an upload; a file that is smaller is one request."""
+"""Bytes of one part of an upload; a smaller file takes one request."""
 
 
 class ObjectInput(io.RawIOBase):
-    """A seekable reader. Raises `StoredFileNotFoundError` when it is made."""
+    """A seekable reader. Raises `StoredFileNotFoundError` on creation."""
 
     def __init__(self, store: Any, key: str, path: str, root: str) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ def _end_of(store: Any, key: str) -> tuple[int, bytes]:
         found = obstore.get(store, key, options={"range": {"suffix": _TAIL}})
         return int(found.meta["size"]), bytes(found.bytes())
     except (NotSupportedError, BaseError) as error:
-        # Azure has no ranges from the end, and of an object without bytes no range can be had.
+        # Azure has no ranges from the end, and an empty object has no ranges.
         if isinstance(error, FileNotFoundError):
             raise
         size = int(obstore.head(store, key)["size"])
@@ -90,9 +90,9 @@ def _end_of(store: Any, key: str) -> tuple[int, bytes]:
 
 
 class ObjectOutput(io.RawIOBase):
-    """A writer of a new object, which is there when it is closed and not before; one that is let go of without that puts nothing.
+    """Writer of a new object, which exists once it is closed. Dropped without a close, it puts nothing.
 
-    It carries a token, as what `object_put` puts, so that an upload whose last answer was lost is known by what is there.
+    It carries a token, like `object_put`, so that an upload whose last answer was lost is recognised.
     """
 
     def __init__(self, store: Any, key: str, path: str, root: str) -> None:
@@ -111,7 +111,7 @@ class ObjectOutput(io.RawIOBase):
         return len(data)
 
     def flush(self) -> None:
-        """Nothing can be seen before the end."""
+        """Does nothing: no reader sees the object before the end."""
 
     def close(self) -> None:
         if not self.closed:
@@ -120,12 +120,12 @@ class ObjectOutput(io.RawIOBase):
                 try:
                     self._writer.close()
                 except (BaseError, OSError):
-                    # The last request of an upload in parts is carried out once: made again, it finds no upload.
+                    # The last request of an upload in parts works once: repeated, it finds no upload.
                     if not self._place.has(self._token):
                         raise
 
     def give_up(self) -> None:
-        """Put nothing, and take back what was sent. Raises `StorageError` where that cannot be: a rule of the bucket removes it."""
+        """Put nothing and take back what was sent. Raises `StorageError` if that fails; a rule of the bucket then removes it."""
         if not self.closed:
             super().close()
             left = OSError("given up")
@@ -133,13 +133,13 @@ class ObjectOutput(io.RawIOBase):
                 self._writer.__exit__(type(left), left, None)
 
     def __del__(self) -> None:
-        # That of the base class closes, and so would put what was written so far.
+        # The base class would close here, and so put what was written so far.
         if hasattr(self, "_writer"):
             self.give_up()
 
 
 class OutputFile(pa.PythonFile):  # type: ignore[misc]
-    """Arrow's side of an `ObjectOutput`: left by an exception it gives up."""
+    """Arrow's side of an `ObjectOutput`: an exception aborts it."""
 
     _output: ObjectOutput
 
@@ -154,7 +154,7 @@ class OutputFile(pa.PythonFile):  # type: ignore[misc]
             if kind is not None:
                 self._output.give_up()
         except StorageError as failure:
-            # What led here is the one to be told.
+            # The original error is the one to report.
             logger.warning("an upload that was given up is left to the bucket's rule: %s", failure)
         finally:
             self.close()

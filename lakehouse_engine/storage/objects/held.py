@@ -1,4 +1,4 @@
-"""A table in a bucket that is about to be: all of it is in its place but a few small objects, which come last."""
+"""A new table in a bucket whose last few small objects are held back until it is complete."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lakehouse_engine.storage.paths import check_relative
 
 @dataclass(frozen=True, slots=True)
 class HeldStorage(ObjectStorage):
-    """Keeps the objects `held_back` in memory, for those that look through this storage; nobody else finds them. No listing shows them.
+    """Keeps the objects `held_back` in memory. Only readers of this storage find them, and no listing shows them.
 
-    Of one thread. What is sent to another process takes along what is held by then.
+    For one thread. A copy sent to another process carries what is held by then.
     """
 
     held_back: frozenset[str] = frozenset()

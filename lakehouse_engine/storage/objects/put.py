@@ -1,9 +1,8 @@
-"""Small objects put whole, each over one content: what came of a put is known, also where its answer was lost.
+"""Puts small objects whole, each over one known content, so that the outcome is known even if the answer is lost.
 
-Each put carries a token in the object's metadata. One that was not answered, or with 5xx, is made again with the same condition, so it
-cannot be done twice, and one that is done late finds its condition broken. Where the condition is found broken, the token of what is there
-says whether it was this very put. S3 answers 409 to conditional requests at once, of which none need have been done; that is told from a
-broken condition by what is there:
+Each put carries a token in the object's metadata. A put without an answer, or with 5xx, is repeated with the same condition, so it cannot
+be done twice, and a late one finds its condition broken. If the condition is broken, the token of the current object says whether it was
+this very put. S3 answers 409 to concurrent conditional requests, of which none need have been done; the current object tells that apart:
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 """
 
@@ -27,24 +26,24 @@ from lakehouse_engine.storage.objects.errors import may_be_done, storage_error
 logger = logging.getLogger(__name__)
 
 TOKEN = "lakehousetoken"
-"""A name that no store and no proxy between minds: Azure takes no hyphens, others drop what has an underscore."""
+"""A metadata name that all stores and proxies accept: Azure takes no hyphens, others drop underscores."""
 _PAUSES = (0.0, 0.2, 0.4, 0.8)
-"""Seconds before each request of one put, which the client repeats by itself besides."""
+"""Seconds before each request of one put; the client repeats requests as well."""
 _PATIENCE = 60.0
-"""Seconds after which no further one is begun: the client itself waits as long for one."""
+"""Seconds after which no further request starts; the client itself waits as long for one."""
 _OVERTAKEN = 20
 """How often others may replace an object while it is being overwritten."""
 _KNOWN: BoundedCache[Tag] = BoundedCache(4096)
-"""Tags that this process saw last, by client (clients are kept for ever) and key: with them an overwrite needs one request."""
+"""Tags that this process saw last, by client (clients live for ever) and key: they save one request per overwrite."""
 
 
 def tag_of(meta: Mapping[str, Any]) -> Tag:
-    """S3 and Azure go by `e_tag`, Google by `version`."""
+    """Version of an object: S3 and Azure use `e_tag`, Google uses `version`."""
     return {name: str(meta[name]) for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
 def remember(store: Any, key: str, tag: Tag) -> None:
-    """That an overwrite may begin with this content; it need not be the last one."""
+    """Remember that an overwrite may start from this content; it need not be the latest."""
     forget(store, [key])
     _KNOWN.put((id(store), key), tag)
 
@@ -56,7 +55,7 @@ def forget(store: Any, keys: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an object goes: `key` of the client `store`, which messages name as `path` of the storage at `root`."""
+    """Destination of an object: `key` of the client `store`, called `path` of the storage at `root` in messages."""
 
     store: Any
     key: str
@@ -64,9 +63,9 @@ class Place:
     root: str
 
     def put_over(self, data: bytes) -> None:
-        """Make or replace the object. Each request replaces one content: one that arrives when others have gone on changes nothing.
+        """Make or replace the object. Each request replaces one content; a late one changes nothing.
 
-        Raises `StorageError` as `put_if`, and where others replace it again and again.
+        Raises `StorageError` as `put_if`, and if others keep replacing it.
         """
         tag = _KNOWN.pop((id(self.store), self.key))
         for _ in range(_OVERTAKEN):
@@ -77,10 +76,10 @@ class Place:
         raise self._contested("write")
 
     def put_if(self, data: bytes, tag: Tag | None, what: str) -> tuple[bool, Tag | None]:
-        """Whether the object was put in the place of the content that had `tag` (None: where nothing was), and its tag now, which is
-        another's where it was not (None: nothing is there). `what` is the verb of messages.
+        """Replace the content with `tag` (None: nothing exists). Returns whether that happened, and the current tag, another writer's if it
+        did not (None: nothing exists). `what` is the verb of messages.
 
-        Raises `StorageError` where the store refuses it, and `UnansweredError` where it cannot be told: then it may be there, or come yet.
+        Raises `StorageError` if the store refuses, and `UnansweredError` if the outcome is unknown: the object may exist or still arrive.
         """
         token, until = uuid.uuid4().hex, time.monotonic() + _PATIENCE
         failure: BaseException | None = None
@@ -116,7 +115,7 @@ class Place:
         return tag_of(obstore.put(self.store, self.key, bytes(data), attributes={TOKEN: token}, mode=mode, use_multipart=False))
 
     def has(self, token: str) -> bool:
-        """Whether what is there was put with that token; False where the store does not say."""
+        """True if the current object was put with that token; False if the store does not say."""
         try:
             found = self._found()
         except (BaseError, OSError) as error:
@@ -125,7 +124,7 @@ class Place:
         return found is not None and found[0] == token
 
     def _found(self) -> tuple[str, Tag] | None:
-        """Token and tag of what is there."""
+        """Token and tag of the current object."""
         try:
             found = obstore.get(self.store, self.key, options={"head": True})
         except (FileNotFoundError, NotFoundError):
@@ -138,14 +137,14 @@ class Place:
 
 
 def _is_refused(answer: BaseException, tag: Tag | None) -> bool:
-    """Whether the store says that the condition is broken, or that it does several such requests at once (409)."""
+    """True if the condition is broken, or the store handles several such requests at once (409)."""
     return isinstance(answer, (AlreadyExistsError, PreconditionError)) or (
         tag is not None and isinstance(answer, (FileNotFoundError, NotFoundError))
     )
 
 
 def _is_as_before(found: tuple[str, Tag] | None, tag: Tag | None) -> bool:
-    """Whether the condition of a put over `tag` still holds."""
+    """True if the condition of a put over `tag` still holds."""
     if found is None or tag is None:
         return found is None and tag is None
     return all(found[1].get(name, value) == value for name, value in tag.items())

@@ -1,7 +1,7 @@
-"""A storage in a bucket of S3, Google Cloud Storage or Azure, through `obstore`: the crate that hudi-rs and delta-rs use.
+"""A storage in a bucket of S3, Google Cloud Storage or Azure through `obstore`, the crate that hudi-rs and delta-rs use.
 
-Objects are made with `If-None-Match` and replaced with `If-Match` (`object_put`). There is no rename, and a directory is there as long as
-an object below it is; markers of directories, which Hadoop makes, are passed over.
+Objects are made with `If-None-Match` and replaced with `If-Match` (`object_put`). There is no rename, and a directory exists as long as an
+object below it does; Hadoop's directory markers are skipped.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _from_url: Callable[..., Any] = from_url
 
 @dataclass(frozen=True, slots=True)
 class ObjectStorage:
-    """The objects below `root` (`s3://bucket/prefix`). `options` are pairs of what `storage_options` says; they are never printed."""
+    """Objects below `root` (`s3://bucket/prefix`). `options` are pairs of `storage_options`; they are never printed."""
 
     root: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def at(cls, location: str, options: Mapping[str, str] | None = None) -> ObjectStorage:
-        """Raises `OptionError` for a location without a bucket and for options that there are not."""
+        """Raises `OptionError` for a location without a bucket and for unknown options."""
         scheme, bucket, prefix = place_of(location)
         if scheme not in SCHEMES or not bucket:
             raise OptionError(f"{location!r} names no bucket: write s3://bucket/path, gs://bucket/path or az://container/path")
@@ -88,7 +88,7 @@ class ObjectStorage:
         return None if len(found) > most else _shown(found)
 
     def unpublished(self, path: str = "") -> Listing:
-        """Files under temporary names; of an upload that was not completed nothing is there to be seen."""
+        """Files under temporary names; an incomplete upload is not visible."""
         found = map(self._file, self._children(path)["objects"])
         return sorted((one for one in found if is_temporary_name(one.name)), key=lambda one: one.path)
 
@@ -120,11 +120,11 @@ class ObjectStorage:
             remember(place.store, place.key, tag)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """As `Storage.overwrite`: over the content that is there, and again over that of whoever was faster."""
+        """Like `Storage.overwrite`: replaces the current content, again if another writer was faster."""
         self._place(path).put_over(data)
 
     def read_tagged(self, path: str) -> tuple[bytes, Tag] | None:
-        """Content and tag of an object; None where it is not there."""
+        """Content and tag of an object; None if it does not exist."""
         try:
             with as_object_errors("read", path, self.root):
                 found = obstore.get(self._store(), self._key(path))
@@ -133,7 +133,7 @@ class ObjectStorage:
             return None
 
     def put_tagged(self, path: str, data: bytes, tag: Tag | None) -> Tag | None:
-        """The new content's tag; None, with nothing changed, where the content that had `tag` is gone (`tag` None: where there is any)."""
+        """Tag of the new content; None, with nothing changed, if the content with `tag` is gone (`tag` None: if any exists)."""
         done, found = self._place(path).put_if(data, tag, "write")
         return found if done else None
 
@@ -151,12 +151,12 @@ class ObjectStorage:
     def delete_tree(self, path: str) -> None:
         self._file_key(path)
         below = [entry.path for entry in self._below(path)]
-        # And the directory's own marker, or a file of that name. Others than S3 say that it is not there, and may leave the rest then.
+        # Also the directory's own marker, or a file of that name. Stores other than S3 report absent ones, and may skip the rest.
         for paths in [[*below, path]] if self._scheme == "s3" else [below, [path]]:
             self.delete_all(paths)
 
     def delete_empty(self, path: str) -> bool:
-        """As `Storage.delete_empty`; a directory is no object, so only markers are removed."""
+        """Like `Storage.delete_empty`; a directory is not an object, so only markers are removed."""
         self._file_key(path)
         below = list(self._below(path))
         if _shown(below) or self.has_object(path):
@@ -165,7 +165,7 @@ class ObjectStorage:
         return True
 
     def delete_all(self, paths: Iterable[str]) -> None:
-        """Delete objects, many with one request where the store can."""
+        """Delete objects, many per request if the store can."""
         keys = [self._file_key(path) for path in paths]
         if keys:
             forget(self._store(), keys)
@@ -192,7 +192,7 @@ class ObjectStorage:
         return pa.PythonFile(ObjectInput(self._store(), self._key(path), path, self.root), mode="r")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """As `Storage.open_output`; left by an exception, or let go of without `close`, it leaves no object."""
+        """Like `Storage.open_output`; after an exception, or without `close`, no object exists."""
         return OutputFile.over(ObjectOutput(self._store(), self._file_key(path), path, self.root))
 
     def link(self, path: str, original: str) -> bool:
@@ -200,7 +200,7 @@ class ObjectStorage:
         return False
 
     def sync(self, path: str) -> None:
-        """Objects are durable when they are there."""
+        """Does nothing: objects are durable once they exist."""
         check_relative(path)
 
     def _store(self) -> Any:
@@ -237,7 +237,7 @@ class ObjectStorage:
 
     def _file(self, meta: Mapping[str, Any]) -> StoredFile:
         modified = int(meta["last_modified"].timestamp() * 1000)
-        # Azure has tags in quotation marks but for those of a listing.
+        # Azure quotes tags except in listings.
         tag = (meta.get("e_tag") or "").strip('"') or None
         return StoredFile(self._relative(meta["path"]), int(meta["size"]), modified, tag=tag)
 
@@ -272,8 +272,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _opened(location: str, options: tuple[tuple[str, str], ...]) -> Any:
-    """The client of a bucket. Raises `StorageError` in a process that was forked from one that had some: their threads are not there, and
-    every request would wait for ever.
+    """Client of a bucket. Raises `StorageError` in a process forked from one that had clients: their threads are gone, and every request
+    would hang.
     """
     key = (location, options)
     with _guard:
@@ -288,14 +288,14 @@ def _opened(location: str, options: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _open(location: str, options: dict[str, str]) -> Any:
-    # Where the client is given any of these, it looks for none of the others in the environment.
+    # If the client gets any of these, it looks for none of the others in the environment.
     prefix = _ENVIRONMENT[location.partition(":")[0]]
     found = {name: options.pop(name, None) or os.environ.get(prefix + name.upper()) for name in _CLIENT_KEYS}
     client: dict[str, Any] = {name: value for name, value in found.items() if value}
     for name in ("allow_http", "allow_invalid_certificates"):
         if name in client:
             client[name] = _flag(name, client[name])
-    # A server that is addressed by its own name mostly has its buckets in the path.
+    # A server addressed by its own name mostly has buckets in the path.
     own_name = location.startswith("s3:") and ("endpoint" in options or "aws_endpoint" in options)
     extra: dict[str, Any] = {"virtual_hosted_style_request": "false"} if own_name else {}
     try:
@@ -332,7 +332,7 @@ def _flag(name: str, text: str) -> bool:
 
 
 def _shown(found: Listing) -> Listing:
-    """Files of what is below a path, sorted, without hidden names and markers of directories."""
+    """Files below a path, sorted, without hidden names and directory markers."""
     folders = {name for entry in found for name in _parents(entry.path)}
     kept = (entry for entry in found if not is_hidden_name(entry.name) and entry.path not in folders)
     return sorted(kept, key=lambda entry: entry.path)

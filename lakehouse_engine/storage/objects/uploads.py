@@ -1,6 +1,6 @@
-"""Uploads in parts that nobody completed: they are no objects, no listing shows them, and the bucket's owner pays for them.
+"""Incomplete multipart uploads: they are no objects, no listing shows them, and the bucket's owner pays for them.
 
-A writer that is killed leaves what it had sent. `obstore` has no request for them, so that botocore makes it (docs/adr/0035).
+A killed writer leaves what it had sent. `obstore` has no request for them, so botocore makes it (docs/adr/0035).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import is_object_store, options_of, place_of
 
 A_DAY = 24
-"""Hours: longer than any file takes to be written."""
+"""Hours: longer than any file takes to write."""
 _ELSEWHERE = {
     "gs": "Google's credentials cannot ask for them here; give the bucket the lifecycle rule AbortIncompleteMultipartUpload",
     "az": "Azure removes the parts of uploads that were not completed after a week, and has no uploads to abort",
@@ -29,12 +29,12 @@ _KEYS = {
     "aws_secret_access_key": ("secret_access_key",),
     "aws_session_token": ("session_token", "token"),
 }
-"""Of botocore's client, and what `storage_options` call them."""
+"""botocore's settings, and their names in `storage_options`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An upload that was begun and not completed. `path` is relative to the storage's root, `begun_ms` of the store's clock (UTC)."""
+    """An upload that was begun and not completed. `path` is relative to the storage's root, `begun_ms` by the store's clock (UTC)."""
 
     path: str
     begun_ms: int
@@ -42,7 +42,7 @@ class Upload:
 
 
 def clear_uploads(storage: Storage, older_than_hours: int, *, dry_run: bool) -> list[Upload]:
-    """Remove uploads that nobody completed, or find them only; which they are. Raises as `unfinished_uploads`."""
+    """Remove incomplete uploads, or only find them; returns them. Raises as `unfinished_uploads`."""
     found = unfinished_uploads(storage, older_than_hours)
     if not dry_run:
         abort_uploads(storage, found)
@@ -50,7 +50,7 @@ def clear_uploads(storage: Storage, older_than_hours: int, *, dry_run: bool) -> 
 
 
 def unfinished_uploads(storage: Storage, older_than_hours: int = A_DAY) -> list[Upload]:
-    """Uploads below the root of a storage that were begun longer ago than that, by the store's clock, in the order of their paths.
+    """Uploads below the root of a storage that began longer ago than that by the store's clock, sorted by path.
 
     Raises `OptionError` for a directory, `UnavailableError` for stores other than S3 and without botocore, and `StorageError`.
     """
@@ -64,7 +64,7 @@ def unfinished_uploads(storage: Storage, older_than_hours: int = A_DAY) -> list[
 
 
 def abort_uploads(storage: Storage, uploads: list[Upload]) -> None:
-    """Remove what was sent of uploads; one that is gone meanwhile is passed over. Raises as `unfinished_uploads`."""
+    """Remove the parts of uploads; absent ones are skipped. Raises as `unfinished_uploads`."""
     bucket, prefix = _place(storage)
     with _asked(storage, "abort uploads below") as client:
         for one in uploads:
@@ -88,14 +88,14 @@ def _upload(entry: Mapping[str, Any], prefix: str) -> Upload:
 
 
 def _time_of(page: Mapping[str, Any]) -> datetime:
-    """When the store answered, by its clock."""
+    """Time of the store's answer, by its clock."""
     told = page["ResponseMetadata"]["HTTPHeaders"].get("date")
     return parsedate_to_datetime(told) if told else datetime.now(timezone.utc)
 
 
 @contextmanager
 def _asked(storage: Storage, what: str) -> Iterator[Any]:
-    """A client of the bucket; its errors become the engine's."""
+    """Client of the bucket; its errors become the engine's."""
     try:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError, ClientError
@@ -106,13 +106,13 @@ def _asked(storage: Storage, what: str) -> Iterator[Any]:
     try:
         yield Session().create_client("s3", config=Config(**config), **client)
     except (BotoCoreError, ClientError) as error:
-        # Loaded where it is used, as it loads obstore: who keeps tables in directories need not wait for that.
+        # Imported on use, as it loads obstore: tables in directories need not wait for that.
         told = import_module("lakehouse_engine.storage.objects.errors").storage_error
         raise told(what, _place(storage)[1], storage.root, error) from None
 
 
 def client_settings(options: Iterable[tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`storage_options`, or the environment's as obstore reads it, in botocore's words: those of its Config, and those of its client."""
+    """`storage_options`, or the environment as obstore reads it, as botocore's Config and client arguments."""
     given = {name.removeprefix("aws_"): value for name, value in options}
 
     def told(*names: str) -> str | None:

@@ -1,1 +1,1 @@
-"""Where the view learns which files a table has, and what of that it keeps."""
+"""Listings of a table's files, and what is kept of them."""

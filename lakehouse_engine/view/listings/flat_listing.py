@@ -1,4 +1,4 @@
-"""Partitions and files of a table in an object store, where a request costs the same for a thousand objects as for one."""
+"""Partitions and files of a table in an object store, where one request lists up to a thousand objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.view.listings.listing import META_FOLDER, Lister, StorageLister
 
 MOST = 10_000
-"""Objects that are listed at once, a thousand to a request. Of a table with more, directories are asked for one by one."""
+"""Maximum number of objects that are listed at once, a thousand per request. In larger tables directories are listed one by one."""
 
 
 def lister_of(storage: Storage, *, partitioned: bool) -> Lister:
@@ -19,9 +19,9 @@ def lister_of(storage: Storage, *, partitioned: bool) -> Lister:
 
 @dataclass(slots=True)
 class FlatLister:
-    """Finds the partitions of a partitioned table in one listing of all its objects, and has their files from it.
+    """Finds the partitions of a partitioned table with one listing of all objects, which also gives their files.
 
-    Files of a partition are given out once: who asks again wants to know what is there now.
+    The files of a partition are returned once; a second call lists again.
     """
 
     storage: TaggedStorage
@@ -55,16 +55,16 @@ class FlatLister:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The directories that objects seem to be in."""
+    """Directories of the objects."""
 
     files: dict[str, Listing]
     within: dict[str, dict[str, StoredFile]]
-    """By directory: the directories in it, by path."""
+    """Subdirectories by directory path."""
     root: str = ""
 
     @classmethod
     def of(cls, objects: Listing) -> Folders:
-        """Those of a table; of what is in its `.hoodie` nothing is kept."""
+        """Entries of a table without those in `.hoodie`."""
         found = cls({"": []}, {"": {}})
         for entry in objects:
             if not entry.path.startswith(f"{META_FOLDER}/"):

@@ -1,8 +1,7 @@
-"""Listings of partitions that outlive the state that made them (docs/adr/0026).
+"""Partition listings that outlive the state that made them (docs/adr/0026).
 
-A table that is known is looked at again by what its timeline says since: partitions that nothing touched are not listed again. A listing
-is kept only where completed writes named every data file in it that counts: what a write left that is under way, was given up or outlived
-its commit comes and goes without a word.
+For a known table, only partitions that its timeline has touched since are listed again. A listing is kept only if completed writes named
+every relevant data file in it, because other files (of pending, abandoned or late writes) come and go unnoticed.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from lakehouse_engine.view.news import Moment
 
 @dataclass(slots=True)
 class KeptPartition:
-    """The files of a partition as they were listed. `groups` were made of them; `rests_on` is what else they follow from. `latest` are the
-    slices that make the table now, once somebody asked.
+    """Files of a partition as listed. `groups` were made from them; `rests_on` is what else they depend on. `latest` are the current
+    slices, once they were computed.
     """
 
     files: Listing
@@ -31,9 +30,9 @@ class KeptPartition:
 
 @dataclass(slots=True)
 class KeptPartitions:
-    """What states of one table that follow each other know of its partitions; all of it holds at one moment. Thread-safe.
+    """What consecutive states of one table know about its partitions at one moment. Thread-safe.
 
-    A state of another moment neither finds anything nor adds to it, until it moves the whole to its own (`move`).
+    A state of another moment neither reads nor adds, until it moves everything to its own moment (`move`).
     """
 
     _moment: Moment | None = None
@@ -43,7 +42,7 @@ class KeptPartitions:
     _guard: Lock = field(default_factory=Lock)
 
     def move(self, now: Moment, is_partition: Callable[[str], bool]) -> None:
-        """Forget what was touched since. `is_partition` is asked of partitions that were, whether they are there (still)."""
+        """Forget what was touched since. `is_partition` checks whether touched partitions (still) exist."""
         with self._guard:
             then, paths = self._moment, self._paths
         touched = None if then is None else now.touched_since(then)
@@ -54,13 +53,13 @@ class KeptPartitions:
                 self._found, self._unchecked, paths = {}, None, None
             else:
                 self._found = {path: found for path, found in self._found.items() if path not in touched}
-                # A partition that is listed each time may lack something each time.
+                # A partition that changes constantly may miss something each time.
                 unchecked = None if self._unchecked is None or paths is None else self._unchecked | touched | (paths - self._found.keys())
                 self._unchecked = unchecked
             self._moment, self._paths = now, paths
 
     def forget(self, now: Moment) -> None:
-        """Forget everything: something is wrong with what was listed, and may be right the next time."""
+        """Forget everything: a listing was wrong, and may be right next time."""
         with self._guard:
             if self._moment is now:
                 self._found, self._unchecked, self._paths = {}, None, None
@@ -70,7 +69,7 @@ class KeptPartitions:
             return self._found.get(partition) if self._moment is now else None
 
     def put(self, partition: str, found: KeptPartition | None, now: Moment) -> None:
-        """Keep what was found; None: that it has to be listed."""
+        """Keep a listing; None if the partition has to be listed again."""
         with self._guard:
             if self._moment is now and found is not None:
                 self._found[partition] = found
@@ -78,17 +77,17 @@ class KeptPartitions:
                 self._found.pop(partition, None)
 
     def paths(self, now: Moment) -> frozenset[str] | None:
-        """The paths of all partitions, None where they are not known."""
+        """Paths of all partitions; None if unknown."""
         with self._guard:
             return self._paths if self._moment is now else None
 
     def unchecked(self, now: Moment) -> frozenset[str] | None:
-        """Partitions of which it was not found that every file is there; None for all."""
+        """Partitions that were not yet found complete; None for all."""
         with self._guard:
             return self._unchecked if self._moment is now else None
 
     def put_checked(self, now: Moment) -> None:
-        """All partitions have their files."""
+        """Record that all partitions have their files."""
         with self._guard:
             if self._moment is now:
                 self._unchecked = frozenset()
@@ -101,8 +100,8 @@ class KeptPartitions:
 
 @dataclass(slots=True)
 class KeptAt:
-    """What is kept, as the state of one moment sees it. `rests_on` tells what slices follow from besides the files of their partition,
-    `is_named` whether a completed write named a log file, `is_partition` whether a path is a partition now.
+    """Kept listings, seen from one state. `rests_on` is what slices depend on besides their partition's files, `is_named` says whether a
+    completed write named a log file, `is_partition` whether a path is a partition now.
     """
 
     store: KeptPartitions
@@ -123,7 +122,7 @@ class KeptAt:
         return self._store().get(partition, self.now)
 
     def keep(self, partition: str, files: Listing, groups: list[FileGroup]) -> None:
-        """Keep a listing, if it can be."""
+        """Keep a listing, if possible."""
         settled = is_settled(files, groups, self.is_named)
         self._store().put(partition, KeptPartition(files, groups, self.basis) if settled else None, self.now)
 
@@ -144,15 +143,15 @@ class KeptAt:
 
     def _store(self) -> KeptPartitions:
         if not self._moved:
-            # Not before somebody asks: it reads what was committed since.
+            # Only on demand: it reads recent commits.
             self.store.move(self.now, self.is_partition)
             self._moved = True
         return self.store
 
 
 def is_settled(files: Sequence[StoredFile], groups: Iterable[FileGroup], is_named: Callable[[LogFile], bool]) -> bool:
-    """Whether each data file is part of a slice, and completed writes named those of the newest slices. (A log of an older slice that is
-    gone shows when that is read.)
+    """True if each data file is part of a slice, and completed writes named those of the newest slices. (A missing log of an older slice
+    shows when it is read.)
     """
     listed, counted = sum(1 for file in files if is_base_file_name(file.name) or is_log_file_name(file.name)), 0
     for group in groups:

@@ -1,4 +1,4 @@
-"""Where the view learns which partitions and files a table has."""
+"""Finds a table's partitions and files."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ class Lister(Protocol):
     """Lists a table. Paths are relative to the table, "" for the one partition of a table without partitions."""
 
     def partitions(self) -> list[str]:
-        """Every partition path, sorted, also of partitions whose files are all replaced or deleted."""
+        """Every partition path, sorted, including partitions whose files are all replaced or deleted."""
         ...
 
     def is_partition(self, path: str) -> bool:
-        """Whether a directory is marked as a partition."""
+        """True if a directory is marked as a partition."""
         ...
 
     def files(self, partition_path: str) -> Listing:
-        """The files of a partition, committed or not; empty when there is no such partition."""
+        """Files of a partition, committed or not; empty if it does not exist."""
         ...
 
     def forget(self, partition_path: str | None = None) -> None:
-        """What is asked next of a partition (None: of any) is looked at in the storage."""
+        """Make the next question about a partition (None: about any) read the storage."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StorageLister:
-    """Lists the directories of the table.
+    """Lists the table's directories.
 
-    A directory is a partition if it holds the partition metafile, and is then not searched further; others are descended into
-    (Hudi `FileSystemBackedTableMetadata.getPartitionPathsWithPrefixes`). In a table that is `partitioned`
-    the search goes on below its own directory.
+    A directory with a partition metafile is a partition, and is not searched further; others are (Hudi
+    `FileSystemBackedTableMetadata.getPartitionPathsWithPrefixes`). In a `partitioned` table the search continues below the table's own
+    directory.
     """
 
     storage: Directories
@@ -52,14 +52,14 @@ class StorageLister:
         return sorted(self._search([""]))
 
     def below(self, path: str) -> Iterator[str]:
-        """Partitions below a directory, in no order; none of a table that lies there."""
+        """Partitions below a directory, unsorted; none of a table inside it."""
         folders = self._folders(self.storage.list(path))
         return self._search([one for one in folders if self.storage.head(f"{one}/{META_FOLDER}") is None])
 
     def _search(self, pending: list[str]) -> Iterator[str]:
         while pending:
             path = pending.pop()
-            # Asking for the metafile spares listing the files of the partitions, which are most of a table.
+            # Looking up the metafile avoids listing the partitions' files, which are most of a table.
             if self._has_metafile(path):
                 yield path
                 continue
@@ -79,12 +79,12 @@ class StorageLister:
         return [entry.path for entry in entries if entry.is_directory and entry.name != META_FOLDER]
 
     def forget(self, partition_path: str | None = None) -> None:
-        """Nothing is kept."""
+        """Nothing to forget."""
 
     def files(self, partition_path: str) -> Listing:
         return [entry for entry in self.storage.list(partition_path) if not entry.is_directory]
 
 
 def _names_metafile(entries: Listing) -> bool:
-    """In the format of base files (hoodie.partition.metafile.use.base.format) the name has an extension."""
+    """In the base file format (hoodie.partition.metafile.use.base.format) the name has an extension."""
     return any(entry.name.startswith(f"{PARTITION_METAFILE}.") for entry in entries)

@@ -6,7 +6,7 @@ An `Input` is what a write was called with. The engine knows two: Arrow data (he
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,7 @@ from lakehouse_engine.record.merging.soft_deletes import SoftDeletes
 from lakehouse_engine.record.schema import conform, has_untyped, typed_nulls
 from lakehouse_engine.record.types import canonical_table
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.batch.arrangement import Arrangement
 from lakehouse_engine.write.source import MemorySource, PatchedSource, Rows, RowSource
 from lakehouse_engine.write.tasks.base_changes import CreateTask, create_file
 from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
@@ -162,15 +163,19 @@ class Input(Protocol):
         """Whether to read them is to compute them, for as long as that takes."""
         ...
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
+    def stage(
+        self, keying: RowKeying, storage: Storage, folder: Callable[[], str], arrangement: Arrangement | None = None
+    ) -> RowSource:
         """All rows, keyed, where every task can read them again and again; files, if any are made, go below `folder()` of the table.
 
-        In a query's files rows are one after the other by their values of the columns `gathered`, all of one value in one file.
+        With an arrangement, rows are in its order, and in files as it deals them.
         """
         ...
 
-    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
-        """Stream all rows, keyed, into new file groups."""
+    def write_files(
+        self, keying: RowKeying, context: FileContext, runner: TaskRunner, arrangement: Arrangement
+    ) -> list[WriteStatus]:
+        """Stream all rows, keyed and arranged, into new file groups."""
         ...
 
 
@@ -188,12 +193,17 @@ class ArrowInput:
     def is_query(self) -> bool:
         return False
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
-        return MemorySource(self._keyed(keying, _STAGING_THREADS))
+    def stage(
+        self, keying: RowKeying, storage: Storage, folder: Callable[[], str], arrangement: Arrangement | None = None
+    ) -> RowSource:
+        keyed = self._keyed(keying, _STAGING_THREADS)
+        return MemorySource(keyed if arrangement is None else arrangement.sorted(keyed))
 
-    def write_files(self, keying: RowKeying, context: FileContext, runner: TaskRunner) -> list[WriteStatus]:
+    def write_files(
+        self, keying: RowKeying, context: FileContext, runner: TaskRunner, arrangement: Arrangement
+    ) -> list[WriteStatus]:
         tasks: list[CreateTask] = []
-        for partition, rows in split_by_partition(self._keyed(keying, runner.parallelism)):
+        for partition, rows in split_by_partition(arrangement.sorted(self._keyed(keying, runner.parallelism))):
             per_file = max(1, int(context.options.max_file_size / max(1.0, rows.nbytes / rows.num_rows * ENCODED_SHARE)))
             pieces = -(-rows.num_rows // per_file)
             if rows.num_rows >= _WORTH_SPLITTING:

@@ -17,6 +17,7 @@ from lakehouse_engine.commit.staging import StagingArea
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.keys import DELETED_AT, RECORD_KEY
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.write.batch.arrangement import Arrangement
 from lakehouse_engine.write.batch.input import ArrowInput, Input, RowKeying
 from lakehouse_engine.write.source import Rows, RowSource
 
@@ -50,8 +51,8 @@ class Stage:
         """Whether rows of `data` are kept."""
         return id(data) in self._held
 
-    def rows(self, data: Input, keying: RowKeying, gathered: Sequence[str] = ()) -> RowSource:
-        """Rows of `data`, keyed; it is evaluated at the first call for it (`gathered`: see `Input.stage`).
+    def rows(self, data: Input, keying: RowKeying, arrangement: Arrangement | None = None) -> RowSource:
+        """Rows of `data`, keyed; it is evaluated, and arranged, at the first call for it.
 
         Raises `WriteError`s for rows that cannot be held.
         """
@@ -59,7 +60,7 @@ class Stage:
         if held is not None and held[0] == keying:
             return held[1]
         rows = data if held is None else ArrowInput(_as_given(held[1], data.schema))
-        source = rows.stage(keying, self._storage, self._area.folder, gathered)
+        source = rows.stage(keying, self._storage, self._area.folder, arrangement)
         self._held[id(data)] = (keying, source)
         return source
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakehouse_engine.compat import cached_property
-from lakehouse_engine.files.log_scanner import NOT_TOLD, LoggedSlice, LogPromise, LogScope, ToldLogs
+from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.file_names import is_log_file_name
 from lakehouse_engine.index.bucket import BucketIndex, has_bucket
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.read.completeness import log_promises, told_logs
+from lakehouse_engine.model.logged import NOT_TOLD, LoggedSlice, LogPromise, ToldLogs
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.context import WriteContext
 
@@ -42,11 +42,11 @@ class _Facts:
 
     @cached_property
     def promises(self) -> Mapping[FileGroupId, Sequence[LogPromise]]:
-        return log_promises(self._state, None)
+        return self._state.manifest.promises(None)
 
     @cached_property
     def told(self) -> ToldLogs:
-        return told_logs(self._state, None)
+        return self._state.manifest.told(None)
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[int, int]]:

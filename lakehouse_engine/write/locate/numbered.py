@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.file_names import file_id_of
 from lakehouse_engine.index.base import KeyedRows
 from lakehouse_engine.index.simple import KeyColumnIndex, RowNumbers
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.record.merging.ordering import incoming_wins
 from lakehouse_engine.write.batch.input import Batch

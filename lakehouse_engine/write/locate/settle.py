@@ -18,11 +18,12 @@ import pyarrow.types as pat
 
 from lakehouse_engine.files.base_file import projected_schema
 from lakehouse_engine.files.log_records import DELETED, NO_ROW, deletions_win, fold_logs, values_of_fields
-from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
+from lakehouse_engine.files.log_scanner import scan_logs
 from lakehouse_engine.files.slice_reader import SliceReader, plain
 from lakehouse_engine.format.log.positions import NOT_IN_BASE
 from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.record.merging.ordering import incoming_wins
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lakehouse_engine.commit.beside.pending import check_not_pending
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.model.files import BaseFile
@@ -49,7 +48,6 @@ class CowPlan:
         self.moves = self.left_out = 0
 
     def change(self, base: BaseFile) -> FileChange:
-        check_not_pending(base, self.target.clustering)
         refuse_cdc(self.context.config)
         return self.changes.setdefault(base.path, FileChange(base))
 
@@ -79,7 +77,7 @@ class CowPlan:
             return []
         return [file for file in sized if (file.base.partition_path, file.base.file_id) not in self.target.clustering]
 
-    def finish(self, parallelism: int, first_task: int = 0) -> WritePlan:
+    def finish(self, runner: TaskRunner, first_task: int = 0) -> WritePlan:
         """The tasks, numbered from `first_task`."""
         merges = [self._merge(number, change) for number, change in enumerate(self.changes.values(), first_task)]
         creates = new_group_tasks(self.files, self.creates, self.batch.source, first_task + len(merges))

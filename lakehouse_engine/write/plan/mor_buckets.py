@@ -38,7 +38,7 @@ def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
         change, deleted = plan.change(found.piece), marked[found.rows]
         change.unseen.append(batch.rows[found.rows[~deleted]])
         if deleted.any():
-            change.keys.append(batch.keys.take(pa.array(found.rows[deleted])))
+            change.drop_keys(batch.keys.take(pa.array(found.rows[deleted])))
     return batch.part(np.sort(np.concatenate(rest)))
 
 
@@ -55,7 +55,7 @@ def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> Batch:
         if change is not None and change.rewrite and not found.piece.log_files:
             rest.append(found.rows)
         else:
-            plan.change(found.piece).keys.append(batch.keys.take(pa.array(found.rows)))
+            plan.change(found.piece).drop_keys(batch.keys.take(pa.array(found.rows)))
     return batch.part(np.sort(np.concatenate(rest)))
 
 

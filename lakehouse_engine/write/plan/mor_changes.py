@@ -8,14 +8,16 @@ a rewrite: the slice, merged, as a new base file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.beside.pending import check_group_not_pending, check_not_compacting
+from lakehouse_engine.commit.beside.pending import check_not_compacting
+from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import UnsupportedTableError
-from lakehouse_engine.format.log.positions import Positions
+from lakehouse_engine.files.row_pool import take_rows
+from lakehouse_engine.format.log.positions import NOT_IN_BASE, Positions
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
@@ -32,9 +34,11 @@ from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.plan.assign import SizedFile
 from lakehouse_engine.write.plan.buckets import new_bucket
 from lakehouse_engine.write.plan.log_target import log_target
+from lakehouse_engine.write.plan.mor_combine import CombineTask, combine_slice
+from lakehouse_engine.write.plan.partial_rows import absent_columns
 from lakehouse_engine.write.plan.placing import NewGroup, Places, new_group_tasks, unplaced
 from lakehouse_engine.write.plan.write_plan import WritePlan
-from lakehouse_engine.write.source import Rows
+from lakehouse_engine.write.source import PatchedSource, Rows
 from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_tasks
 from lakehouse_engine.write.tasks.base_changes import MergeTask
 from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
@@ -48,21 +52,34 @@ _SMALL_FILES = 1
 class SliceChange:
     """Changes of one slice. Rows are numbers of the batch's source.
 
-    `rows[i]` meets the base row at `positions[i]`. `revived` are rows of keys that the slice has no live row of,
-    `unseen` rows to be logged of which that is not known. `gone` are base rows
-    to drop, `keys` the record keys of rows to drop, `seqnos` the numbers of those that have no key to themselves.
+    `rows[i]` meets the base row at `positions[i]`. `revived` are rows of keys that the slice has no live row of, `unseen` rows to be logged
+    of which that is not known. `gone` are base rows to drop, `keys` the record keys of rows to drop, `seqnos` the numbers of those that
+    have no key to themselves. `revived_at` and `keys_at` have the base rows that these keys are in, -1 for none, and for keys that were not
+    looked for.
     """
 
     piece: FileSlice
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     positions: Rows = field(default_factory=lambda: NO_ROWS)
     revived: list[Rows] = field(default_factory=list)
+    revived_at: list[Rows] = field(default_factory=list)
     unseen: list[Rows] = field(default_factory=list)
     gone: list[Rows] = field(default_factory=list)
     keys: list[pa.Array] = field(default_factory=list)
+    keys_at: list[Rows] = field(default_factory=list)
     seqnos: list[pa.Array] = field(default_factory=list)
     inserts: Rows = field(default_factory=lambda: NO_ROWS)
     rewrite: bool = False
+
+    @property
+    def is_appended(self) -> bool:
+        """Whether a log says it all."""
+        return not (self.rewrite or len(self.inserts))
+
+    @property
+    def only_updates(self) -> bool:
+        """Whether a log says it all, and all of its rows are of keys that the slice has."""
+        return self.is_appended and not any(len(rows) for rows in (*self.revived, *self.unseen))
 
     def update(self, hits: SliceHits, source_rows: Rows) -> None:
         self.rows, self.positions = source_rows[hits.rows], hits.positions
@@ -70,7 +87,18 @@ class SliceChange:
     def delete(self, hits: SliceHits, keys: pa.Array) -> None:
         """`keys` are those of the batch that the hits number."""
         self.gone.append(hits.positions[hits.positions >= 0])
-        self.keys.append(keys.take(pa.array(np.unique(hits.rows))))
+        rows, first = np.unique(hits.rows, return_index=True)
+        self.drop_keys(keys.take(pa.array(rows)), hits.positions[first])
+
+    def drop_keys(self, keys: pa.Array, positions: Rows | None = None) -> None:
+        """Without `positions` it is not known which base rows have the keys."""
+        self.keys.append(keys)
+        self.keys_at.append(np.full(len(keys), NOT_IN_BASE, np.int64) if positions is None else positions)
+
+    def revive(self, rows: Rows, positions: Rows | None = None) -> None:
+        """Rows of the source; without `positions` no base row has their keys."""
+        self.revived.append(rows)
+        self.revived_at.append(np.full(len(rows), NOT_IN_BASE, np.int64) if positions is None else positions)
 
     def logged(self) -> Rows:
         """Every row that is an update or comes back, ascending."""
@@ -78,14 +106,18 @@ class SliceChange:
 
     def base_positions(self) -> Positions | None:
         """The base row of each of the rows that are logged, if that is known of all of them, and each has one at most."""
-        rows, first = np.unique(self.rows, return_index=True)
-        others = any(len(part) for part in (*self.revived, *self.unseen))
-        if self.piece.base_file is None or others or len(rows) != len(self.rows):
+        known, positions = np.concatenate([self.rows, *self.revived]), np.concatenate([self.positions, *self.revived_at])
+        rows, first = np.unique(known, return_index=True)
+        if self.piece.base_file is None or any(len(part) for part in self.unseen) or len(rows) != len(known):
             return None
-        return self.positions[first].astype(np.int32)
+        return positions[first].astype(np.int32)
 
-    def deleted_keys(self) -> pa.Array:
-        return _distinct(self.keys)
+    def deleted_keys(self) -> tuple[pa.Array, Rows]:
+        """Each key once, and the base row that it is in, -1 where that is not known, or there is none."""
+        encoded = pa.concat_arrays([pa.array([], pa.string()), *self.keys]).dictionary_encode()
+        positions = np.full(len(encoded.dictionary), NOT_IN_BASE, np.int64)
+        np.maximum.at(positions, np.asarray(encoded.indices), np.concatenate([NO_ROWS, *self.keys_at]))
+        return encoded.dictionary, positions
 
     def deleted_numbers(self) -> pa.Array:
         return _distinct(self.seqnos)
@@ -97,7 +129,8 @@ def _distinct(parts: Sequence[pa.Array]) -> pa.Array:
 
 class DeltaPlan:
     """Collects changes of slices and new groups; numbers the tasks. `moves` counts records that leave one partition for another, `left_out`
-    rows of an insert that are not added because their key is stored.
+    rows of an insert that are not added because their key is stored. `absent` are columns that updates need not have in logs: such rows are
+    collected as they were given.
     """
 
     def __init__(self, write: Write, batch: Batch) -> None:
@@ -107,9 +140,9 @@ class DeltaPlan:
         self.changes: dict[FileGroupId, SliceChange] = {}
         self.creates: list[NewGroup] = []
         self.moves = self.left_out = 0
+        self.absent = absent_columns(self.context)
 
     def change(self, piece: FileSlice) -> SliceChange:
-        check_group_not_pending(piece.group, self.target.clustering)
         refuse_cdc(self.context.config)
         return self.changes.setdefault(piece.group, SliceChange(piece, rewrite=self._takes_no_logs(piece)))
 
@@ -171,7 +204,7 @@ class DeltaPlan:
             elif self.context.single_rows:  # a log would put it in the place of all rows of its key
                 self.change(found.piece).inserts = self.batch.rows[found.rows]
             else:
-                self.change(found.piece).revived.append(self.batch.rows[found.rows])
+                self.change(found.piece).revive(self.batch.rows[found.rows])
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
         """Slices with a base file, by its path."""
@@ -191,19 +224,37 @@ class DeltaPlan:
         busy = (piece.partition_path, piece.file_id) in self.target.clustering or piece.group in self.target.compacting
         return not piece.log_files and not busy
 
-    def finish(self, parallelism: int, first_task: int = 0) -> WritePlan:
+    def finish(self, runner: TaskRunner, first_task: int = 0) -> WritePlan:
         """The tasks, numbered from `first_task`.
 
-        Raises `CommitConflictError` for a slice to be rewritten that a compaction has plans for.
+        Raises as `SliceReader.iter`, and `CommitConflictError` for a slice to be rewritten that a compaction has plans for.
         """
+        self._make_whole(runner)
         merges, rewrites, appends = self._split()
         tasks = [self._merge(number, change) for number, change in enumerate(merges, first_task)]
         first = first_task + len(tasks)
         slices = [self._rewrite(number, change) for number, change in enumerate(rewrites, first)]
         first += len(slices)
         creates = new_group_tasks(self.files, self.creates, self.batch.source, first)
-        logs = self._append_tasks([self._append(change) for change in appends], first + len(creates), parallelism)
+        logs = self._append_tasks([self._append(change) for change in appends], first + len(creates), runner.parallelism)
         return WritePlan(tuple(tasks), creates, tuple(logs), tuple(slices), self.moves)
+
+    def _make_whole(self, runner: TaskRunner) -> None:
+        """Put whole rows in the place of updates of some columns, in slices that are written anew or get other rows too."""
+        changes = [change for change in self.changes.values() if self.absent and len(change.rows) and not change.only_updates]
+        tasks = [self._combine_task(change) for change in changes]
+        made = runner.run(combine_slice, tasks, name="combine")
+        if made:
+            numbers = np.concatenate([one.rows for one in made])
+            order = np.argsort(numbers)
+            table = take_rows(pa.concat_tables(one.table for one in made), order)
+            self.batch = replace(self.batch, source=PatchedSource(self.batch.source, numbers[order], table))
+
+    def _combine_task(self, change: SliceChange) -> CombineTask:
+        rows, reader = np.unique(change.rows), self.logs.reader
+        # Rows that lose are no changes.
+        wins = np.ones(len(rows), dtype=bool)
+        return CombineTask(reader, self.logs.logged(change.piece), self.context.merger, self.batch.source, rows, wins)
 
     def _split(self) -> tuple[list[SliceChange], list[SliceChange], list[SliceChange]]:
         """Changes that make a new version of a base file, those that rewrite a slice with logs, and those that are logged."""
@@ -211,7 +262,7 @@ class DeltaPlan:
         rewrites: list[SliceChange] = []
         appends: list[SliceChange] = []
         for change in self.changes.values():
-            if not (change.rewrite or len(change.inserts)):
+            if change.is_appended:
                 appends.append(change)
                 continue
             check_not_compacting(change.piece.group, self.target.compacting)
@@ -245,7 +296,7 @@ class DeltaPlan:
             reader=self.logs.reader,
             source=self.batch.source,
             rows=change.logged(),
-            deletes=change.deleted_keys(),
+            deletes=change.deleted_keys()[0],
             seqnos=change.deleted_numbers(),
             inserts=change.inserts,
         )
@@ -253,10 +304,13 @@ class DeltaPlan:
     def _append(self, change: SliceChange) -> GroupAppend:
         target = log_target(change.piece, self.target.compacting)
         inserts = sum(len(rows) for rows in change.revived)
+        keys, at = change.deleted_keys()
+        absent = self.absent if change.only_updates else frozenset()
+        append = GroupAppend(change.piece, target, change.logged(), inserts, keys, absent=absent)
+        if not self.context.options.record_positions:
+            return append
         # What is made of an incoming and a stored row may be behind other stored rows of its key.
-        told = self.context.options.record_positions and self.context.merger.whole_rows
-        positions = change.base_positions() if told else None
-        return GroupAppend(change.piece, target, change.logged(), inserts, change.deleted_keys(), positions)
+        return replace(append, positions=change.base_positions(), deleted_at=at, settled=self.context.merger.whole_rows)
 
     def _append_tasks(self, groups: Sequence[GroupAppend], first: int, parallelism: int) -> list[AppendTask]:
         if not groups:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.record.merging.mergers import RecordMerger
 from lakehouse_engine.write.source import Rows, RowSource, packed_source

@@ -19,7 +19,8 @@ from lakehouse_engine.write.locate.settle import SliceHits
 from lakehouse_engine.write.locate.stored_once import repeated
 from lakehouse_engine.write.plan.mor_changes import DeltaPlan
 from lakehouse_engine.write.plan.mor_combine import Combined, CombineTask, combine_slice
-from lakehouse_engine.write.source import PatchedSource, Rows
+from lakehouse_engine.write.plan.partial_rows import takes_no_row_back
+from lakehouse_engine.write.source import PatchedSource
 from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 
 
@@ -41,7 +42,11 @@ class Upsert:
         merger = self._plan.context.merger
         touched = [self._touched(hits) for hits in self._hits]
         here = [self._here(hits) for hits in self._hits]
-        if not merger.whole_rows:
+        if self._plan.absent:
+            # They update no partition column, and the plan makes whole rows where it needs them.
+            here = [np.ones(len(hits.rows), dtype=bool) for hits in self._hits]
+            self._check_stored_once(self._chosen(touched))
+        elif not merger.whole_rows:
             self._combine(touched, here)
         for hits, changed, stays in zip(self._hits, touched, here, strict=True):
             self._change(hits, changed, stays)
@@ -94,10 +99,10 @@ class Upsert:
         if dead.any():
             dead &= wanted[hits.rows] & self._in_partition(hits)
         if dead.any():
-            rows = np.unique(hits.rows[dead])
+            rows, first = np.unique(hits.rows[dead], return_index=True)
             change = self._plan.change(hits.piece)
-            change.revived.append(self._plan.batch.rows[rows])
-            change.rewrite |= not hits.wins[dead].all()
+            change.revive(self._plan.batch.rows[rows], hits.positions[dead][first])
+            change.rewrite |= not hits.wins[dead].all() or takes_no_row_back(self._plan.context, hits.piece)
             wanted[rows] = False
 
     # rows made of two
@@ -106,8 +111,8 @@ class Upsert:
         """Put combined rows in the place of incoming ones. They decide themselves where they belong: a row whose partition columns are
         not updated stays where it is (as Hudi's `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`).
         """
-        chosen = [changed & ~self._marked[hits.rows] for hits, changed in zip(self._hits, touched, strict=True)]
-        self._check_stored_once([hits.rows[rows] for hits, rows in zip(self._hits, chosen, strict=True)])
+        chosen = self._chosen(touched)
+        self._check_stored_once(chosen)
         tasks = [self._combine_task(hits, rows) for hits, rows in zip(self._hits, chosen, strict=True) if rows.any()]
         combined = iter(self._runner.run(combine_slice, tasks, name="combine"))
         patches: list[Combined] = []
@@ -120,8 +125,13 @@ class Upsert:
         if patches:
             self._plan.batch = _patched(self._plan.batch, patches)
 
-    def _check_stored_once(self, rows: Sequence[Rows]) -> None:
+    def _chosen(self, touched: Sequence[Mask]) -> list[Mask]:
+        """Those of the hits that no row marked as a deletion is of."""
+        return [changed & ~self._marked[hits.rows] for hits, changed in zip(self._hits, touched, strict=True)]
+
+    def _check_stored_once(self, chosen: Sequence[Mask]) -> None:
         """A log replaces all rows of a key by one, and so it would several that an incoming row makes different ones of."""
+        rows = [hits.rows[some] for hits, some in zip(self._hits, chosen, strict=True)]
         numbers, counts = np.unique(np.concatenate([NO_ROWS, *rows]), return_counts=True)
         if (counts > 1).any():
             key = self._plan.batch.keys[int(numbers[counts > 1][0])].as_py()

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakehouse_engine.engine import TaskRunner, shared_out
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FILE_NAME, FileGroupId
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.locate.target import Write
@@ -100,7 +101,7 @@ def run_routed(task: RoutedTask) -> list[WriteStatus]:
         rows = work.numbers(task.created.read(work.exchange, work.paths))
         if len(rows):
             plan.creates.append(new_group(task.created.place, rows))
-    tasks = plan.finish(1, task.task).tasks
+    tasks = plan.finish(LocalRunner(1), task.task).tasks
     assert len(tasks) <= 1
     return [status for one in tasks for status in run_task(one)]
 

@@ -189,10 +189,10 @@ def _of_file(change: FileChange) -> list[_Told]:
 
 def _of_slice(change: SliceChange) -> list[_Told]:
     told: list[_Told] = [(Kind.UPDATE, change.rows, change.positions, None), (Kind.INSERT, change.inserts, None, None)]
-    told += [(Kind.REVIVED, rows, None, None) for rows in change.revived]
+    told += [(Kind.REVIVED, rows, at, None) for rows, at in zip(change.revived, change.revived_at, strict=True)]
     told += [(Kind.UNSEEN, rows, None, None) for rows in change.unseen]
     told += [(Kind.GONE, None, positions, None) for positions in change.gone]
-    told += [(Kind.KEY, None, None, keys) for keys in change.keys]
+    told += [(Kind.KEY, None, at, keys) for keys, at in zip(change.keys, change.keys_at, strict=True)]
     return told + [(Kind.SEQNO, None, None, seqnos) for seqnos in change.seqnos]
 
 
@@ -256,10 +256,12 @@ def add_changes(plan: Changes, piece: FileSlice, told: Told, inserts: Rows, numb
 
 def _add_to_slice(plan: DeltaPlan, piece: FileSlice, told: Told, numbers: Callable[[Rows], Rows], *, rewrite: bool) -> None:
     change = plan.change(piece)
-    change.revived.append(np.sort(numbers(told.numbers(Kind.REVIVED))))
+    revived = numbers(told.numbers(Kind.REVIVED))
+    order = np.argsort(revived, kind="stable")
+    change.revive(revived[order], told.positions(Kind.REVIVED)[order])
     change.unseen.append(numbers(told.numbers(Kind.UNSEEN)))
     change.gone.append(told.positions(Kind.GONE))
-    change.keys.append(told.texts(Kind.KEY))
+    change.drop_keys(told.texts(Kind.KEY), told.positions(Kind.KEY))
     change.seqnos.append(told.texts(Kind.SEQNO))
     change.rewrite |= rewrite
 

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from lakehouse_engine.files.base_file import iter_base_file, projected_schema
 from lakehouse_engine.files.log_records import fold_logs
-from lakehouse_engine.files.log_scanner import LoggedSlice, scan_logs
+from lakehouse_engine.files.log_scanner import scan_logs
 from lakehouse_engine.files.slice_reader import SliceReader, plain
 from lakehouse_engine.index.base import StoredKeys
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.files.base_positions import positions_footer
+from lakehouse_engine.files.base_positions import PositionForm
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.format.file_names import MarkerType, write_token
 from lakehouse_engine.format.log.positions import Positions
@@ -47,7 +47,9 @@ class GroupAppend:
 
     `piece` is the slice as it is. `base_instant` goes into the log file's name: the slice's, or that of a pending compaction. `rows`
     (ascending) are rows of the source to log, of which `inserts` are of keys that were not stored; `deletes` are record keys.
-    `positions` are those in the base file of the slice that the rows take the place of (-1: of none), where all are known.
+    `positions` are those in the base file of the slice that the rows take the place of (-1: of none), where all are known; if `settled`,
+    they do so whatever is logged later. `deleted_at` are those of the deleted keys (-1: of none, or not known). The rows have all columns
+    of the table but the `absent` ones, which stay as they are stored.
     """
 
     piece: FileSlice
@@ -56,6 +58,9 @@ class GroupAppend:
     inserts: int = 0
     deletes: pa.Array = field(default_factory=lambda: NO_KEYS)
     positions: Positions | None = None
+    deleted_at: Rows | None = None
+    settled: bool = True
+    absent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +221,15 @@ class _GroupLog:
         self._stamp = FileIdentity(
             context.instant_time, group.piece.partition_path, group.piece.file_id if context.populate else None, task, context.populate
         )
-        self._rules = rules
+        rule = rules.settled(context.schema) if rules is not None and group.settled else None
+        self._form = PositionForm(group.piece.base_file, rule, in_headers=context.logs_by_writer)
         self._writer: LogFileWriter | None = None
         self._rows = 0
 
     def write(self, rows: pa.Table, first_row: int, positions: Positions | None) -> None:
-        base, schema = self._group.piece.base_file, self._context.schema
-        footer = {} if self._rules is None else positions_footer(base, self._rules, schema, positions)
-        self._open().write_rows(self._stamp.stamp(rows, first_row), footer)
+        said, absent = self._form.of_rows(positions), self._group.absent
+        rows = said.ordered(rows.drop_columns(list(absent)) if absent else rows)
+        self._open().write_rows(self._stamp.stamp(rows, first_row), said, absent)
         self._rows += rows.num_rows
 
     def _open(self) -> LogFileWriter:
@@ -243,7 +249,7 @@ class _GroupLog:
     def close(self) -> HoodieWriteStat | None:
         deletes = self._group.deletes
         if len(deletes):
-            self._open().write_deletes(deletes, self._group.piece.partition_path)
+            self._open().write_deletes(deletes, self._group.piece.partition_path, self._form, self._group.deleted_at)
         return None if self._writer is None else self._stat(self._writer.close(), self._writer.checksum)
 
     def discard(self) -> None:

@@ -45,8 +45,8 @@ _LARGEST = 1024 * 1024 * 1024
 class FileContext:
     """What every file of one commit shares. `schema` has the user columns, `avro_schema` the same with meta columns as text.
 
-    `unique_columns` never repeat, so a dictionary of them is not tried; `partition_columns` are those that partition paths are made of.
-    `logs_by_writer`: names of logs have the instant of the write, not that of the slice.
+    `unique_columns` never repeat, so a dictionary of them is not tried.
+    `logs_by_writer`: names of logs have the instant of the write, not that of the slice. `sorted_by` names the order of all rows.
     """
 
     storage: Storage
@@ -55,9 +55,9 @@ class FileContext:
     avro_schema: str
     options: WriteOptions
     unique_columns: frozenset[str] = frozenset()
-    partition_columns: tuple[str, ...] = ()
     populate: bool = True
     logs_by_writer: bool = False
+    sorted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,7 @@ def open_writer(
         inherited=inherited,
         pattern=pattern,
         attempt=attempt_at(context, file, kind),
+        sorted_by=context.sorted_by,
     )
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS, DICTIONARY_TYPE
+from lakehouse_engine.files.footer import SORTED_BY
 from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
 from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -35,6 +36,7 @@ BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 AVRO_SCHEMA_KEY = "parquet.avro.schema"
+SORTED_BY_KEY = SORTED_BY.decode()
 
 
 def file_schema(user_schema: pa.Schema) -> pa.Schema:
@@ -126,6 +128,7 @@ class BaseFileWriter:
 
     `inherited` is of the version that this file replaces: while no key is added that its Bloom filter has no room for, that serves again (a
     filter may know keys that are gone, never miss one that is there). With `pattern`, which is `base_form`'s, chunks can be copied.
+    `sorted_by` goes to the footer.
     """
 
     def __init__(
@@ -140,8 +143,10 @@ class BaseFileWriter:
         inherited: Inherited | None = None,
         pattern: ChunkedFile | None = None,
         attempt: FileAttempt | None = None,
+        sorted_by: str | None = None,
     ) -> None:
         self._storage, self._path, self._options, self._attempt = storage, path, options, attempt
+        self._sorted_by = sorted_by
         self._form, self._pattern = form, pattern
         self._avro_schema = avro_schema
         self._populate = populate
@@ -231,6 +236,8 @@ class BaseFileWriter:
 
     def _footer(self) -> dict[str, str]:
         footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro"}
+        if self._sorted_by is not None:
+            footer[SORTED_BY_KEY] = self._sorted_by
         if not self._populate:
             return footer
         bloom = self._grown()

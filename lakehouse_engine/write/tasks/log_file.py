@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 import pyarrow as pa
 
+from lakehouse_engine.files.base_positions import NO_POSITIONS, PositionForm, Rows, SaidPositions
+from lakehouse_engine.format.avro.avro_schema import without_columns
 from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
 from lakehouse_engine.format.log.data_block import render_avro_block, render_parquet_block
 from lakehouse_engine.format.log.delete_block import encode_delete_content
@@ -49,26 +51,34 @@ class LogFileWriter:
         self._sink: pa.NativeFile | None = None
         self._crc = 0
 
-    def write_rows(self, rows: pa.Table, footer: Mapping[str, str] | None = None) -> None:
-        """A data block of rows in `file_schema`. `footer` is what its Parquet says besides."""
+    def write_rows(self, rows: pa.Table, said: SaidPositions = NO_POSITIONS, absent: Collection[str] = ()) -> None:
+        """A data block of rows in `file_schema`, which have all columns but the `absent` ones. `said`: which base rows they replace."""
         if not rows.num_rows:
             return
+        header = {**self._header, **said.header}
+        if absent:
+            header |= {HeaderKey.SCHEMA: without_columns(self._avro_schema, absent), HeaderKey.IS_PARTIAL: "true"}
         if self._options.log_block_format == "AVRO":
-            self._write(BlockType.AVRO_DATA, render_avro_block(self._avro_schema, rows))
+            self._write(BlockType.AVRO_DATA, header, render_avro_block(header[HeaderKey.SCHEMA], rows))
             return
         codec = parquet_codec(self._options.compression)
         dictionary = dictionary_leaves(rows, self._unique) or False
-        content = render_parquet_block(rows.unify_dictionaries(), compression=codec, dictionary=dictionary, footer=footer)
-        self._write(BlockType.PARQUET_DATA, content)
+        content = render_parquet_block(rows.unify_dictionaries(), compression=codec, dictionary=dictionary, footer=said.footer)
+        self._write(BlockType.PARQUET_DATA, header, content)
 
-    def write_deletes(self, keys: pa.Array, partition_path: str) -> None:
-        """Delete blocks of record keys. Their ordering value is the int 0, with which every reader lets a deletion apply."""
+    def write_deletes(self, keys: pa.Array, partition_path: str, form: PositionForm | None = None, positions: Rows | None = None) -> None:
+        """Delete blocks of record keys. Their ordering value is the int 0, with which every reader lets a deletion apply.
+
+        `positions` are those of the keys in the base file of `form` (-1: not there).
+        """
         for start in range(0, len(keys), _DELETES):
-            some = keys.slice(start, _DELETES)
-            self._write(BlockType.DELETE, encode_delete_content(some, pa.repeat(partition_path, len(some))))
+            some, at = keys.slice(start, _DELETES), None if positions is None else positions[start : start + _DELETES]
+            said = NO_POSITIONS if form is None else form.of_deletions(at)
+            content = encode_delete_content(said.ordered(some), pa.repeat(partition_path, len(some)))
+            self._write(BlockType.DELETE, {**self._header, **said.header}, content)
 
-    def _write(self, kind: BlockType, content: Content) -> None:
-        head, tail = frame_block(kind, self._header, len(content))
+    def _write(self, kind: BlockType, header: Mapping[int, str], content: Content) -> None:
+        head, tail = frame_block(kind, header, len(content))
         with as_storage_errors("write", self._path, self._storage.root):
             if self._sink is None:
                 if self._attempt is not None:

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.keys import COMMIT_SEQNO, META_COLUMNS, RECORD_KEY
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.write.source import Rows, RowSource, packed_source
 from lakehouse_engine.write.tasks.append import NO_KEYS

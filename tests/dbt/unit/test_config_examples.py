@@ -5,15 +5,15 @@ from __future__ import annotations
 import yaml
 
 from dbt.adapters.lakehouse.config.keys import OWN_KEYS
-from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATER, service_options
+from dbt.adapters.lakehouse.config.service_config import SERVICES, service_options
 from lakehouse_engine.api.options import option_findings
 from lakehouse_engine.options import check_known
 from tests.dbt.unit.checking import check_config
 from tests.support.documents import blocks
 
 OF_DBT = ("materialized", "unique_key", "incremental_strategy", "on_schema_change")
-NOT_SHOWN = (*SERVICES_LATER, "predicates")
-"""What is refused, and dbt-core's older name of another one."""
+NOT_SHOWN = ("predicates",)
+"""dbt-core's older name of another one."""
 
 
 def examples() -> dict[str, dict[str, object]]:

@@ -9,6 +9,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.lakehouse.config.keys import OWN_KEYS
 from dbt.adapters.lakehouse.config.model_config import ModelConfig, strategy_findings, strategy_of
+from dbt.adapters.lakehouse.config.service_config import service_options
 from tests.dbt.unit.checking import check_config
 
 
@@ -140,7 +141,12 @@ def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
         (config(unique_key="id, day"), r"unique_key 'id, day' is one name: several columns are a list, \['id', 'day'\]"),
         ({"materialized": "table", "partition_by": ["y", "m,d"]}, r"partition_by 'm,d' is one name: .*, \['m', 'd'\]"),
         (config(hoodie={"hoodie.datasource.write.recordkey.field": "id"}), "'unique_key'"),
-        (config(clustering={"a": 1}), "not available"),
+        (config(clustering={"a": 1}), "clustering has no 'a'; it takes order_by, layout, commits, trigger"),
+        (config(clustering={"trigger": "now"}), "clustering trigger 'now' is not one of inline, async, none"),
+        (config(clustering={"order_by": "a, b"}), "order_by 'a, b' is one name: several columns are a list"),
+        (config(clustering={"order_by": 5}), "clustering order_by is a list of columns, not 5"),
+        (config(clustering={"order_by": ["a"], "layout": "spiral"}), "layout 'spiral' is not one of linear, z_order, hilbert"),
+        (config(clustering={"layout": "hilbert"}), "layout 'hilbert' needs columns: order_by"),
         (config(grants={"select": ["me"]}), "no users"),
     ],
 )
@@ -297,3 +303,23 @@ def test_soft_deletes_are_a_word_or_a_mapping() -> None:
     given = ("hard", "soft", {"mode": "soft", "purge_after": "30 days"})
     found = [ModelConfig.from_config("m", config(**SOFT, deletes=value)) for value in given]
     assert [(one.deletes_softly, one.purge_after) for one in found] == [(False, None), (True, None), (True, "30 days")]
+
+
+@pytest.mark.parametrize(
+    ("clustering", "means"),
+    [
+        ({"order_by": ["a", "b"], "layout": "hilbert"}, {"inline": "true", "columns": "a,b", "layout": "hilbert"}),
+        ({"order_by": ["a"], "commits": 8}, {"inline": "true", "columns": "a", "commits": "8"}),
+        ({"order_by": "a", "trigger": "async"}, {"inline": "false", "schedule": "true", "columns": "a"}),
+        ({"trigger": "none"}, {"inline": "false"}),
+    ],
+)
+def test_a_clustering_means_the_engines_options(clustering: dict[str, Any], means: dict[str, str]) -> None:
+    keys = {
+        "inline": "hoodie.clustering.inline",
+        "schedule": "hoodie.clustering.schedule.inline",
+        "columns": "hoodie.clustering.plan.strategy.sort.columns",
+        "layout": "hoodie.layout.optimize.strategy",
+        "commits": "hoodie.clustering.inline.max.commits",
+    }
+    assert service_options({"clustering": clustering}) == {keys[name]: value for name, value in means.items()}

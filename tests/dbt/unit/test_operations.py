@@ -383,3 +383,19 @@ def test_a_clean_is_refused_what_it_would_not_look_at(given: dict[str, Any], wor
     with pytest.raises(DbtRuntimeError, match=words):
         run_on_table(table, "clean", given, {})
     assert table.asked == []
+
+
+def test_a_clustering_sorts_as_it_is_told_or_as_the_model_says(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.int64())])
+    create_table(LocalStorage(str(tmp_path)), TableSpec("t", schema, ["id"], [], [], "cow"))
+    table = HoodieTable.open(str(tmp_path), options={"hoodie.parquet.small.file.limit": 0})
+    for number in range(2):
+        table.insert(pa.table({"id": [number], "v": [-number]}, schema))
+    model = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
+    (planned,) = run_on_table(table, "cluster", {"dry_run": "true"}, model)
+    assert (planned["state"], planned["groups"], planned["files"], planned["instant"]) == ("planned", 1, 2, None)
+    (done,) = run_on_table(table, "cluster", {"order_by": "v, id", "layout": "z_order"}, model)
+    assert (done["state"], done["files_created"], done["rows_written"], done["groups_left"]) == ("completed", 1, 2, 0)
+    assert run_on_table(table, "cluster", {"order_by": ["v", "id"], "layout": "z_order"}, model)[0]["state"] == "none"
+    assert run_on_table(table, "cluster", {}, model)[0]["state"] == "completed"
+    assert table.to_arrow()["id"].to_pylist() == [1, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakehouse_engine.commit.rollback.plan import plan_rollback
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackPlan, HoodieRollbackRequest
 from lakehouse_engine.timeline.active import ActiveTimeline

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import CorruptInstantError, FileNameError, UnsupportedTableVersionError
-from lakehouse_engine.format.timeline.layout import layout_of
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout import layout_of
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.table_config import TableConfig

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import CorruptInstantError, MetadataError
-from lakehouse_engine.format.timeline.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
+from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import CorruptInstantError, LakehouseError, MetadataError
-from lakehouse_engine.format.timeline.metadata_avro import decode_record, encode_record
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.metadata_avro import decode_record, encode_record
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.plans import (
     HoodieActionInstant,
     HoodieCleanerPlan,

@@ -15,9 +15,9 @@ from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile, render_partition_metafile
 from lakehouse_engine.format.properties import check_properties_seal, parse_properties, render_properties, seal_properties
 from lakehouse_engine.format.seal import BLANK_SEAL, SEAL_KEY
-from lakehouse_engine.format.timeline.archived import read_archive, render_archive
-from lakehouse_engine.format.timeline.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.archived import read_archive, render_archive
+from lakehouse_engine.format.v6.metadata_json import decode_commit_metadata, encode_commit_metadata, render_commit_metadata
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.format.properties import render_properties
-from lakehouse_engine.format.timeline.metadata_avro import encode_record
-from lakehouse_engine.format.timeline.metadata_json import encode_commit_metadata
+from lakehouse_engine.format.v6.metadata_avro import encode_record
+from lakehouse_engine.format.v6.metadata_json import encode_commit_metadata
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType

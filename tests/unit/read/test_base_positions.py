@@ -14,6 +14,7 @@ import pytest
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import CorruptLogError, DuplicateKeyError, FormatError
 from lakehouse_engine.files import base_positions
+from lakehouse_engine.files.base_positions import PositionForm
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import BaseRowsBy, KnownRows, SliceReader
 from lakehouse_engine.format.log.positions import KEY, MOST_ROWS, BaseRows, parse_positions, render_positions
@@ -27,8 +28,10 @@ from lakehouse_engine.write.plan import mor_upsert
 from lakehouse_engine.write.plan.mor_changes import SliceChange
 from tests.support.properties import edit_properties
 from tests.support.routes import route
+from tests.support.versions import parametrize_by_version as pytest_generate_tests
+from tests.support.versions import table_version, version_of_new_tables
 
-__all__ = ["route"]
+__all__ = ["pytest_generate_tests", "route", "table_version"]
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("v", pa.string()), ("day", pa.string())])
 PAYLOAD = "hoodie.datasource.write.payload.class"
@@ -56,6 +59,7 @@ def made(
         partition_by=["day"] if day else [],
         table_type="mor",
         properties={"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false", **(properties or {})},
+        version=version_of_new_tables(),
     )
     create_table(LocalStorage(str(folder / "t")), spec)
     table = HoodieTable.open(str(folder / "t"))
@@ -64,7 +68,7 @@ def made(
 
 
 def known(table: HoodieTable, **query: Any) -> list[bool]:
-    """Of each slice with logs whether it is read by position; that changes nothing of what is read is checked."""
+    """Of each slice with logs whether nothing of its base rows is read; that this changes nothing of what comes out is checked."""
     plan = plan_incremental(table.state, **query) if "begin" in query else plan_snapshot(table.state, **query)
     assert plan.reader is not None
     found, columns = [], ["_hoodie_record_key", "_hoodie_commit_seqno", *SCHEMA.names]
@@ -76,7 +80,7 @@ def known(table: HoodieTable, **query: Any) -> list[bool]:
         assert here.base_rows == there.base_rows
         for names in (columns, ["v"], []):
             assert plan.reader.read(piece, names).equals(by_key.read(piece, names))
-        found.append(plan.reader.merge(piece, columns).known is not None)
+        found.append(plan.reader.merge(piece, columns).settled)
         assert by_key.merge(piece, columns).known is None
     return found
 
@@ -122,7 +126,8 @@ def test_no_key_of_the_logs_is_read_where_all_rows_have_a_place(tmp_path: Path, 
     assert found.added.equals(expected.added)
 
 
-def test_rows_that_may_be_deletions_are_read_by_keys(tmp_path: Path) -> None:
+@pytest.mark.table_versions(6)
+def test_rows_that_may_be_deletions_are_compared_with_base_rows(tmp_path: Path) -> None:
     marked = pa.table({"id": [1, 2, 3], "ts": [5, 5, 5], "v": ["a", "b", "c"], "_hoodie_is_deleted": [False, False, False]})
     table = made(tmp_path, first=marked)
     table.upsert(marked.slice(0, 2).set_column(1, "ts", pa.array([6, 6])))
@@ -130,9 +135,10 @@ def test_rows_that_may_be_deletions_are_read_by_keys(tmp_path: Path) -> None:
     assert sorted(table.to_arrow(["id", "ts"]).to_pylist(), key=str) == [{"id": 1, "ts": 6}, {"id": 3, "ts": 5}]
     plan = plan_snapshot(table.state)
     assert plan.reader is not None
-    assert plan.reader.merge(plan.logged[0], ["id"]).outcome.keys is not None
+    assert not plan.reader.merge(plan.logged[0], ["id"]).settled
 
 
+@pytest.mark.table_versions(6)
 def test_blocks_of_any_write_are_read_as_of_any_moment(tmp_path: Path) -> None:
     table = made(tmp_path)
     instants = [str(table.upsert(rows(range(at, 60, 7), 6 + at, f"{at}-")).instant) for at in range(4)]
@@ -148,6 +154,7 @@ def test_rows_of_new_keys_have_no_place(tmp_path: Path) -> None:
     assert known(table) == [False]  # a bucket's log takes rows of which nobody looked whether they are stored
 
 
+@pytest.mark.table_versions(6)
 @pytest.mark.parametrize("write", ["delete", "revive"])
 def test_a_slice_with_deletions_is_read_by_keys(tmp_path: Path, write: str) -> None:
     table = made(tmp_path, day=True)
@@ -159,6 +166,7 @@ def test_a_slice_with_deletions_is_read_by_keys(tmp_path: Path, write: str) -> N
     assert sorted(known(table)) == [False, True]
 
 
+@pytest.mark.table_versions(6)
 def test_a_log_is_not_read_by_the_positions_of_another_base_file(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.upsert(rows([50], 6, "before"))
@@ -201,6 +209,7 @@ def test_a_key_that_is_stored_twice_is_looked_for(tmp_path: Path) -> None:
     assert table.to_arrow()["v"].to_pylist().count("both2") == 2
 
 
+@pytest.mark.table_versions(6)
 @pytest.mark.parametrize("payload", ["FirstValueAvroPayload", "PartialUpdateAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload"])
 def test_positions_are_not_enough_where_a_base_row_may_stay_or_be_mixed(tmp_path: Path, payload: str) -> None:
     table = made(tmp_path, properties={PAYLOAD: payload})
@@ -208,6 +217,7 @@ def test_positions_are_not_enough_where_a_base_row_may_stay_or_be_mixed(tmp_path
     assert known(table) == [False]
 
 
+@pytest.mark.table_versions(6)
 def test_a_table_that_merges_by_another_rule_by_now_is_read_by_keys(tmp_path: Path) -> None:
     table = made(tmp_path, ordering=False)
     table.upsert(rows([1, 2], 3, "a"))
@@ -234,6 +244,7 @@ def test_a_write_that_says_none(tmp_path: Path, options: dict[str, Any]) -> None
     assert known(table) == [False]
 
 
+@pytest.mark.table_versions(6)
 @pytest.mark.parametrize(("wrong", "row"), [(lambda right: right + 98, 100), (lambda right: right * 0 + 7, 7)])
 def test_a_row_that_the_base_file_does_not_have_and_a_row_of_two_keys_is_damage(
     tmp_path: Path, wrong: Callable[[Any], Any], row: int, monkeypatch: pytest.MonkeyPatch
@@ -262,11 +273,12 @@ def test_verify_finds_a_wrong_position(tmp_path: Path, monkeypatch: pytest.Monke
     assert [finding.kind for finding in verify(table.state).findings] == [FindingKind.DUPLICATE_KEY]
 
 
+@pytest.mark.table_versions(6)
 def test_a_footer_that_does_not_parse_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = made(tmp_path)
     monkeypatch.setattr(base_positions, "render_positions", lambda *_: {KEY: '{"version": 1, "rows": 2}'})
     table.upsert(rows([1, 2], 6, "a"))
-    with pytest.raises(CorruptLogError, match="the footer of a block at byte 0 of the log file"):
+    with pytest.raises(CorruptLogError, match="what a block at byte 0 of the log file"):
         table.to_arrow()
 
 
@@ -307,6 +319,7 @@ def test_a_clone_is_merged_by_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # the text
 
 
+@pytest.mark.table_versions(6)
 @pytest.mark.parametrize("count", [0, 1, 255, 70_000])
 def test_positions_come_back_as_they_were(count: int) -> None:
     positions = np.random.default_rng(count).integers(-1, 2**31 - 1, count).astype(np.int32)
@@ -319,12 +332,14 @@ def test_positions_come_back_as_they_were(count: int) -> None:
     assert found[1].tolist() == positions.tolist()
 
 
+@pytest.mark.table_versions(6)
 def test_a_later_version_says_nothing_to_this_one() -> None:
     assert parse_positions({KEY.encode(): b'{"version": 2}'}, 3) is None
     assert parse_positions({}, 3) is None
     assert parse_positions(None, 3) is None
 
 
+@pytest.mark.table_versions(6)
 @pytest.mark.parametrize("cut", range(0, 120, 7))
 def test_a_damaged_text_is_refused(cut: int) -> None:
     text = render_positions(BaseRows("f", 1, "latest"), np.arange(20, dtype=np.int32))[KEY]
@@ -332,19 +347,16 @@ def test_a_damaged_text_is_refused(cut: int) -> None:
         parse_positions({KEY.encode(): (text[:cut] + text[cut + 3 :]).encode()}, 20)
 
 
+@pytest.mark.table_versions(6)
 def test_of_another_number_of_rows_they_are_refused() -> None:
     text = render_positions(BaseRows("f", 1, "latest"), np.arange(20, dtype=np.int32))[KEY]
     with pytest.raises(FormatError, match="of 20 rows, and it has 21"):
         parse_positions({KEY.encode(): text.encode()}, 21)
 
 
+@pytest.mark.table_versions(6)
 def test_of_a_block_with_very_many_rows_none_are_written(tmp_path: Path) -> None:
-    plan_rules = plan_snapshot(made(tmp_path).state)
-    assert plan_rules.files
-    table = HoodieTable.open(str(tmp_path / "t"))
-    table.upsert(rows([1], 6))
-    reader = plan_snapshot(table.state).reader
-    assert reader is not None
+    plan = plan_snapshot(made(tmp_path).state)
+    form = PositionForm(plan.files[0], "latest", in_headers=False)
     few, many = (np.zeros(count, np.int32) for count in (MOST_ROWS, MOST_ROWS + 1))
-    said = [bool(base_positions.positions_footer(plan_rules.files[0], reader.rules, SCHEMA, one)) for one in (few, many)]
-    assert said == [True, False]
+    assert [bool(form.of_rows(one).footer) for one in (few, many)] == [True, False]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CorruptLogError, LakehouseError
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, LogScope
+from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.log.blocks import MAGIC, BlockType
@@ -18,6 +18,7 @@ from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.log.writer import render_rollback
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.logged import LoggedSlice, LogPromise
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import plan_snapshot

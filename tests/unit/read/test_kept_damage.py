@@ -10,8 +10,9 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CorruptFileError, CorruptInstantError, MissingFileError
+from lakehouse_engine.manifest import from_commits
+from lakehouse_engine.manifest.manifest import ExpectedFile
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.read import completeness
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.read.query import Query, plan_query
@@ -180,14 +181,14 @@ def test_a_plan_of_a_known_table_asks_only_of_what_was_written_since(monkeypatch
     handle = Handle(storage)
     assert handle.read() == [1, 2, 3, 101, 102, 103, 104]
     handle.upsert(101, ts=2, day="b")
-    asked, expected_file = [], completeness.ExpectedFile
+    asked: list[str] = []
 
-    def told(group: FileGroupId, instant_time: str, path: str) -> completeness.ExpectedFile:
+    def told(group: FileGroupId, instant_time: str, path: str) -> ExpectedFile:
         asked.append(group.partition_path)
-        return expected_file(group, instant_time, path)
+        return ExpectedFile(group, instant_time, path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(completeness, "ExpectedFile", told)
+        patched.setattr(from_commits, "ExpectedFile", told)
         assert handle.read() == [1, 2, 3, 101, 102, 103, 104]
         assert set(asked) == {"day=b"}
         asked.clear()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, LogScope
+from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
@@ -22,6 +22,7 @@ from lakehouse_engine.format.log.delete_block import encode_delete_content
 from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.keys import META_COLUMNS, FileGroupId
+from lakehouse_engine.model.logged import LoggedSlice, LogPromise
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.memory import MemoryStorage
 from tests.unit.read.hand_made import PARTITION, instant

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lakehouse_engine.commit.beside.attempts import open_file
 from lakehouse_engine.errors import UnsupportedTableError
-from lakehouse_engine.files.log_scanner import LoggedSlice, LogPromise, LogScope, has_partial_rows
+from lakehouse_engine.files.log_scanner import LogScope, has_partial_rows
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
@@ -31,6 +31,7 @@ from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import COMMIT_TIME, META_COLUMNS, FileGroupId
+from lakehouse_engine.model.logged import LoggedSlice, LogPromise
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.services.compact.log_merging import LogCompactTask, compact_logs

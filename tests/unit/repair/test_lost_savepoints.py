@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lakehouse_engine.repair import repair
@@ -11,7 +13,11 @@ from lakehouse_engine.verify import FindingKind, verify
 from tests.crash.scenarios import batch, create
 from tests.support.local_table import LocalTable
 from tests.support.readers import assert_same_rows
+from tests.support.versions import parametrize_by_version as pytest_generate_tests
+from tests.support.versions import state_path, table_version
 from tests.unit.undo.bringing_back import TIMEOUT, copy_of, die
+
+__all__ = ["pytest_generate_tests", "table_version"]
 
 
 @pytest.fixture(params=["cow", "mor"])
@@ -31,36 +37,46 @@ def table(request: pytest.FixtureRequest) -> LocalTable:
 
 def lost(table: LocalTable) -> str:
     [savepoint] = list_savepoints(table.state)
-    path = f".hoodie/{savepoint.instant}.savepoint"
+    path = state_path(table.storage, f"{savepoint.instant}.savepoint")
     assert table.storage.delete(path)
-    return path
+    return re.sub(r"_\d+\.", "_*.", path)
+
+
+def there(table: LocalTable) -> str:
+    """The path of the one savepoint."""
+    [savepoint] = list_savepoints(table.state)
+    return state_path(table.storage, f"{savepoint.instant}.savepoint")
+
+
+def moment(table: LocalTable, time: str) -> str:
+    return table.state.order.moment(time)
 
 
 def test_a_clean_puts_it_back_and_takes_none_of_its_files(table: LocalTable) -> None:
-    expected = table.read(as_of=table.instants()[0])
+    expected = table.read(as_of=moment(table, table.instants()[0]))
     path = lost(table)
     assert [(one.kind, one.path) for one in verify(table.state).findings] == [(FindingKind.MISSING_FILE, path)]
     table.clean(1)
     [savepoint] = list_savepoints(table.state)
     assert savepoint.name == "kept"
     assert verify(table.state).findings == ()
-    assert_same_rows(table.read(as_of=savepoint.instant), expected)
+    assert_same_rows(table.read(as_of=moment(table, savepoint.instant)), expected)
     table.restore("kept")
     assert_same_rows(table.read(), expected)
 
 
 def test_repair_says_so_and_puts_it_back(table: LocalTable) -> None:
-    before = table.storage.read(f".hoodie/{list_savepoints(table.state)[0].instant}.savepoint")
+    before = table.storage.read(there(table))
     path = lost(table)
     would = repair(table.storage, lock_timeout_ms=TIMEOUT, dry_run=True)
     assert [one.what for one in would.repaired] == [path]
     assert [one.what for one in repair(table.storage, lock_timeout_ms=TIMEOUT).repaired] == [path]
-    assert table.storage.read(path) == before
+    assert table.storage.read(there(table)) == before
     assert verify(table.state).findings == ()
 
 
 def test_a_damaged_savepoint_is_made_anew_with_its_name(table: LocalTable) -> None:
-    path = f".hoodie/{list_savepoints(table.state)[0].instant}.savepoint"
+    path = there(table)
     table.storage.overwrite(path, table.storage.read(path)[:50])
     repair(table.storage, lock_timeout_ms=TIMEOUT)
     assert [one.name for one in list_savepoints(table.state)] == ["kept"]
@@ -82,7 +98,7 @@ def test_a_savepoint_that_was_not_completed_or_is_deleted_does_not_come_back(tab
 def test_a_restore_to_before_a_lost_savepoint_does_not_bring_it_back(table: LocalTable) -> None:
     time = table.instants()[1]
     table.savepoint(time, "later")
-    assert table.storage.delete(f".hoodie/{time}.savepoint")
+    assert table.storage.delete(state_path(table.storage, f"{time}.savepoint"))
     table.restore(to=table.instants()[0], cascade=True)
     table.upsert(batch([("c", 1, "z", "c1")]))
     assert [one.name for one in list_savepoints(table.state)] == ["kept"]

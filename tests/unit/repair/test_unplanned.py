@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse_engine.errors import LakehouseError, MetadataError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRestorePlan
 from lakehouse_engine.repair import repair
 from lakehouse_engine.storage.memory import MemoryStorage

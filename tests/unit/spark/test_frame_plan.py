@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import InstantRange
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.frames.frame_plan import frame_plan
 from lakehouse_engine.storage.memory import MemoryStorage

@@ -11,7 +11,7 @@ from lakehouse_engine.errors import (
     StorageError,
     StoredFileExistsError,
 )
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash

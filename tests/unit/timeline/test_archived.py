@@ -7,16 +7,16 @@ import json
 import pytest
 
 from lakehouse_engine.errors import CorruptLogError, MetadataError
-from lakehouse_engine.format.timeline.archived import (
+from lakehouse_engine.format.v6.archived import (
     archive_file_name,
     archive_file_number,
     read_archive,
     read_archived_instants,
     render_archive,
 )
-from lakehouse_engine.format.timeline.archived_record import archived_commit, archived_entry
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
-from lakehouse_engine.format.timeline.metadata_avro import encode_record
+from lakehouse_engine.format.v6.archived_record import archived_commit, archived_entry
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.metadata_avro import encode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import WriteOperationType

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse_engine.compat import UTC
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline

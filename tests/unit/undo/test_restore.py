@@ -17,7 +17,7 @@ from lakehouse_engine.errors import (
     SavepointError,
     TimelineRestoredError,
 )
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRestoreMetadata, HoodieRestorePlan
 from lakehouse_engine.repair import repair

@@ -10,7 +10,7 @@ from lakehouse_engine.errors import InstantCleanedError, InstantNotFoundError, R
 from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.seal import SEAL_KEY
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.plans import HoodieRollbackMetadata
 from lakehouse_engine.options.services import CleanOptions

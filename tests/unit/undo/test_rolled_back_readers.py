@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import CorruptInstantError, RollbackUnfinishedError, StorageError, TimelineRestoredError
-from lakehouse_engine.format.timeline.metadata_avro import decode_note
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.metadata_avro import decode_note
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackMetadata, HoodieRollbackPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.repair import repair
 from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.timeline.restores import WAS_PUBLISHED
 from lakehouse_engine.undo import rollback as undo
 from lakehouse_engine.verify import verify
-from lakehouse_engine.view.restores import WAS_PUBLISHED
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.support.versions import state_path, version_of_new_tables

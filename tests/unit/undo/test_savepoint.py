@@ -112,11 +112,11 @@ def test_savepoints_are_found_by_name_instant_and_latest() -> None:
     table, instants = history()
     create_savepoint(table.storage, instant=instants[0], name="a", lock_timeout_ms=TIMEOUT)
     create_savepoint(table.storage, instant=instants[2], lock_timeout_ms=TIMEOUT)
-    assert find_savepoint(table.state, "a").instant == instants[0]
-    assert find_savepoint(table.state, instants[2]).name is None
-    assert find_savepoint(table.state, "latest").instant == instants[2]
+    assert find_savepoint(table.state, "a", savepoint_metadata(table.state)).instant == instants[0]
+    assert find_savepoint(table.state, instants[2], savepoint_metadata(table.state)).name is None
+    assert find_savepoint(table.state, "latest", savepoint_metadata(table.state)).instant == instants[2]
     with pytest.raises(SavepointError, match=rf"a \({instants[0]}\), {instants[2]}"):
-        find_savepoint(table.state, "b")
+        find_savepoint(table.state, "b", savepoint_metadata(table.state))
 
 
 def test_what_is_no_completed_write_cannot_be_kept() -> None:

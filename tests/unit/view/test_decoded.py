@@ -13,11 +13,11 @@ import pytest
 from obstore.store import MemoryStore
 
 from lakehouse_engine.errors import CorruptInstantError
+from lakehouse_engine.manifest.decoded import DecodedCommits
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.storage.objects import store as object_store
 from lakehouse_engine.storage.objects.store import ObjectStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
-from lakehouse_engine.view.decoded import DecodedCommits
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 

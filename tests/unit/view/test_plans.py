@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse_engine.commit.beside.pending import pending_groups
 from lakehouse_engine.errors import CommitConflictError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieClusteringPlan, HoodieRequestedReplaceMetadata, HoodieSliceInfo
 from lakehouse_engine.model.table_version import TableVersion
@@ -50,9 +50,9 @@ def test_the_groups_of_a_pending_clustering_are_known_and_not_changed(version: T
     assert is_service_plan(state, instant)
     assert [partition for partition, _ in clustering_groups(state, instant)] == ["part=a"]
     assert set(pending_groups(state).values()) == {instant.requested_time}
-    assert "run it, or restore the table to before it" in pending(state, instant, None).message
+    assert "`cluster --op run` runs it" in pending(state, instant, None).message
     with pytest.raises(CommitConflictError, match="a pending clustering plans to rewrite this file group"):
-        table.upsert(rows({1: 9}))
+        LocalTable(table.storage, {"hoodie.clustering.updates.strategy": "SparkRejectUpdateStrategy"}).upsert(rows({1: 9}))
     table.upsert(rows({5: 9}, part="b"))
     assert content(table) == {1: 1, 2: 0, 5: 9}
     assert table.state.timeline.pending().instants == (instant,)

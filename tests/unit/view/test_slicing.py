@@ -11,7 +11,7 @@ from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import Order
 from lakehouse_engine.storage.base import StoredFile
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.slicing import build_file_groups, is_replaced, replaced_groups, slice_as_of, whole_slices
+from lakehouse_engine.view.slicing import build_file_groups, is_replaced, slice_as_of, whole_slices
 
 C, D, COMPACTION, R = Action.COMMIT, Action.DELTA_COMMIT, Action.COMPACTION, Action.REPLACE_COMMIT
 DONE, INFLIGHT, REQUESTED = State.COMPLETED, State.INFLIGHT, State.REQUESTED
@@ -142,13 +142,13 @@ def test_pending_log_compaction_makes_no_slice() -> None:
 
 def test_replaced_group_is_gone_from_the_replacing_instant_on() -> None:
     metadata = HoodieCommitMetadata(partition_to_replace_file_ids={"p": ("f-0", "g-0"), "q": ()})
-    assert replaced_groups(metadata) == [FileGroupId("p", "f-0"), FileGroupId("p", "g-0")]
+    assert metadata.replaced_groups() == [FileGroupId("p", "f-0"), FileGroupId("p", "g-0")]
     replaced = {FileGroupId("p", "f-0"): at(5)}
     assert is_replaced(FileGroupId("p", "f-0"), replaced, Order.by_request(), None)
     assert is_replaced(FileGroupId("p", "f-0"), replaced, Order.by_request(), at(5))
     assert not is_replaced(FileGroupId("p", "f-0"), replaced, Order.by_request(), at(4))
     assert not is_replaced(FileGroupId("q", "f-0"), replaced, Order.by_request(), None)
-    assert replaced_groups(HoodieCommitMetadata()) == []
+    assert HoodieCommitMetadata().replaced_groups() == []
 
 
 instant_numbers = st.integers(1, 9)

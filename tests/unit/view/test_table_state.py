@@ -13,7 +13,7 @@ from lakehouse_engine.errors import (
     TableNotFoundError,
     UnsupportedTableVersionError,
 )
-from lakehouse_engine.format.timeline.layout_v1 import LayoutV1
+from lakehouse_engine.format.v6.layout_v1 import LayoutV1
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId

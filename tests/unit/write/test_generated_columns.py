@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import set_constraints
+from lakehouse_engine.write.batch.arrangement import Arrangement
 from lakehouse_engine.write.batch.input import ArrowInput, RowKeying
 from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.operation import execute_write
@@ -93,9 +94,11 @@ class Overtaken(ArrowInput):
 
     root: str
 
-    def stage(self, keying: RowKeying, storage: Storage, folder: Callable[[], str], gathered: Sequence[str] = ()) -> RowSource:
+    def stage(
+        self, keying: RowKeying, storage: Storage, folder: Callable[[], str], arrangement: Arrangement | None = None
+    ) -> RowSource:
         set_constraints(LocalStorage(self.root), lambda _: GENERATED, lock_timeout_ms=1000)
-        return ArrowInput(self.table).stage(keying, storage, folder, gathered)
+        return ArrowInput(self.table).stage(keying, storage, folder, arrangement)
 
 
 def test_a_column_that_is_said_to_be_generated_while_rows_are_read_counts(tmp_path: Path) -> None:

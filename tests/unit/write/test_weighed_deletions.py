@@ -11,7 +11,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
 from lakehouse_engine.format.log.delete_block import encode_delete_content
 from lakehouse_engine.format.log.writer import render_block
-from lakehouse_engine.format.timeline.metadata_json import encode_commit_metadata
+from lakehouse_engine.format.v6.metadata_json import encode_commit_metadata
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType

@@ -1,5 +1,5 @@
-"""The only importer of the engine: builds its objects, calls them, maps its errors and results to dbt's.
+"""The adapter's only door to the engine: builds its objects, calls them, and maps errors and results to dbt's.
 
-What dbt needs to know a profile and to parse is imported here; the rest of the engine (and PySpark with it) is loaded when something of
-it is first used: dbt waits for these imports before it can say what to start, and Spark starts meanwhile.
+A profile and parsing need few engine modules, and only those are imported here. The rest, PySpark included, loads on first use, so that dbt
+can read the project while Spark starts.
 """

@@ -1,5 +1,7 @@
-"""Builds in several commits, as those of microbatch models: until the last one the properties of the table say so, so that a build that was
-killed is made again. dbt-core would go on with the newest batches.
+"""Builds that take several commits, such as microbatch models.
+
+A table property marks the build until its last commit. If the build is killed, the next run finds the mark and builds again; dbt-core alone
+would continue with the newest batches.
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ if TYPE_CHECKING:
     from lakehouse_engine.api.tables import HoodieTable
 
 _SINCE = "since"
-"""In what is said of a build: the newest write of before it; empty for a new table. Without later writes nothing of the build is there."""
+"""Property: the newest write before the build, empty for a new table. If no later write exists, nothing of the build is stored."""
 
 
 def build_of(invocation_id: str, node: str) -> str:
-    """What the build of a model in one run is known by."""
+    """Identifier of one model's build in one run."""
     return f"{invocation_id} {node}"
 
 
 def begin_build(warehouse: Warehouse, table: HoodieTable, build: str) -> None:
-    """Before its first commit. `build` by `build_of`. One that makes an unfinished one again began when that one did."""
+    """Mark the table before the first commit of a build (`build` comes from `build_of`). A build that repeats an unfinished one keeps its
+    start time.
+    """
     mine, writes = api.work.parse_signature(api.work.begin_work(build)), _writes(table)
 
     def begun(before: str | None) -> str:
@@ -35,15 +39,16 @@ def begin_build(warehouse: Warehouse, table: HoodieTable, build: str) -> None:
 
 
 def end_build(warehouse: Warehouse, schema: str, identifier: str, build: str, *, whole: bool) -> None:
-    """Nobody is at work on it any more; with `whole` nothing of it is missing, or dbt has told what is."""
+    """Remove the mark: no process works on the build any more. `whole`: nothing is missing, or dbt has reported what is."""
     api.work.end_work(build)
     if whole and _said(warehouse, schema, identifier).get("nonce") == build:
         _say(warehouse, warehouse.table(schema, identifier), lambda now: None if _parsed(now).get("nonce") == build else now)
 
 
 def is_unfinished(warehouse: Warehouse, schema: str, identifier: str, build: str) -> bool:
-    """Whether a build of the table was killed, or `build` makes one again. Of one that began on another machine nobody knows, and making it
-    again loses nothing.
+    """Return whether a build of the table was killed, or `build` is repeating one.
+
+    The process of a build on another machine cannot be checked; building again loses nothing.
     """
     known = _said(warehouse, schema, identifier)
     if not known or (known.get("nonce") != build and _is_at_work(known)):
@@ -52,7 +57,7 @@ def is_unfinished(warehouse: Warehouse, schema: str, identifier: str, build: str
 
 
 def forget_undone_build(warehouse: Warehouse, schema: str, identifier: str) -> None:
-    """Before a run: of a build that failed or was killed before its first commit, or was taken back, nothing is missing."""
+    """Forget, before a run, a build that failed before its first commit or was taken back: nothing of it is stored."""
     known = _said(warehouse, schema, identifier)
     if known and not _is_at_work(known):
         table = warehouse.table(schema, identifier)
@@ -61,12 +66,12 @@ def forget_undone_build(warehouse: Warehouse, schema: str, identifier: str) -> N
 
 
 def unfinished_build(table: HoodieTable) -> str | None:
-    """What the table says of a build, for `put_back_build`."""
+    """The table's current mark, for `put_back_build`."""
     return table.config.unfinished_build
 
 
 def put_back_build(warehouse: Warehouse, table: HoodieTable, said: str | None) -> None:
-    """The table's rows are those of when it said so of a build; None: it was whole, or it is replaced by all rows at once."""
+    """Restore the mark that the table had when its rows were taken; None removes it."""
     if table.config.unfinished_build != said:
         _say(warehouse, table, lambda _: said)
 
@@ -86,7 +91,7 @@ def _parsed(said: str | None) -> dict[str, object]:
 
 
 def _is_at_work(known: dict[str, object]) -> bool:
-    """Whether a process of this machine is."""
+    """Return whether the process is alive on this machine."""
     return api.work.is_of_this_machine(known) and api.work.may_be_at_work(known)
 
 
@@ -99,11 +104,11 @@ def _is_begun(known: dict[str, object], writes: Any) -> bool:
 
 
 def _writes(table: HoodieTable) -> Any:
-    """The timeline of the completed writes."""
+    """Timeline of completed writes."""
     return table.timeline.completed().writes()
 
 
 def _newest(writes: Any) -> str:
-    """The newest of them; empty without one."""
+    """Newest completed write; empty if there is none."""
     newest = writes.last()
     return str(newest.requested_time) if newest is not None else ""

@@ -1,4 +1,4 @@
-"""A query's rows as a folder of files, which is there as a whole or not at all; and the query that reads it."""
+"""Writes a query's rows to a folder of files in one step, and makes the query that reads them."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from lakehouse_engine import api
 from lakehouse_engine.api.options import FilesRead
 
 _STAGES = ".lakehouse"
-"""The folder beside the location in which files are written first."""
+"""Folder beside the location that receives the files first."""
 _OWNER = "_lakehouse.json"
-"""The file that says which model wrote a location. Spark reads no files whose names begin with an underscore."""
+"""File that records which model wrote a location. Spark skips files whose names start with an underscore."""
 _DONE = "_SUCCESS"
 _TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
 DEFAULTS = {
     "parquet": {},
     "json": _TIMES,
-    # What Spark does by itself loses microseconds and white space around texts, and its quotes are no other program's.
+    # Spark's defaults lose microseconds and the blanks around texts, and quote in a way that other programs do not read.
     "csv": {**_TIMES, "header": "true", "escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"},
 }
-"""Options that both the writer and the reader get, unless the user says otherwise: what is read is what was written."""
+"""Options for both writer and reader unless the user overrides them, so that what is read equals what was written."""
 _NULL_ALONE = {"nullValue": "\\N"}
 _READING = {
     "parquet": {},
     "json": {"mode": "FAILFAST"},
-    # An empty field is null, and "" an empty text. With Spark's own null value, which is empty, both would be null. No text holds U+FDD0.
+    # An empty field is null and "" is an empty text. Spark's default null value, the empty text, would make both null. No text holds
+    # U+FDD0.
     "csv": {"mode": "FAILFAST", "multiLine": "true", "nullValue": "\ufdd0"},
 }
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose files are in a location: the model's, and which relation of which warehouse it was then, as each target has its own."""
+    """Owner of the files at a location: the model, and its relation and warehouse, because each target has its own."""
 
     model: str
     relation: str
 
     @classmethod
     def of(cls, location: str) -> Owner | None:
-        """Who wrote it; None where that is not said. Earlier releases did not say which relation it was for (`relation` is empty)."""
+        """Read the owner; None if it is not recorded. Earlier releases recorded no relation (`relation` is empty)."""
         try:
             with open(os.path.join(location, _OWNER), encoding="utf-8") as file:
                 found = json.load(file)
@@ -58,7 +59,7 @@ class Owner:
 
 
 def check_place(location: str, owner: Owner) -> None:
-    """Raise `DbtDatabaseError` where something is at a location that `owner` has not written."""
+    """Raise `DbtDatabaseError` if the location holds anything that `owner` did not write."""
     if not os.path.lexists(location):
         return
     if os.path.islink(location) or not os.path.isdir(location):
@@ -78,9 +79,9 @@ def check_place(location: str, owner: Owner) -> None:
 
 
 def export(frame: Any, files: FilesRead, partition_by: Sequence[str], owner: Owner) -> None:
-    """Write the rows beside the location, then put them there in one step, in the place of what `owner` wrote before.
+    """Write the rows beside the location, then replace the earlier files of `owner` in one step.
 
-    What fails leaves the location as it is. Raises as `check_place`, and `DbtRuntimeError` where Spark writes elsewhere than here.
+    On failure the location stays as it is. Raises as `check_place`, and `DbtRuntimeError` if Spark writes to another machine's disk.
     """
     parent, name = os.path.split(files.path)
     os.makedirs(parent, exist_ok=True)
@@ -105,14 +106,14 @@ def export(frame: Any, files: FilesRead, partition_by: Sequence[str], owner: Own
 
 
 def files_of(location: str, format: str, options: Sequence[tuple[str, str]], columns: int) -> FilesRead:
-    """The files that are written to a location, with this number of columns."""
-    # In a file of one column a null would be an empty line, which readers of CSV skip, and which Spark does not write.
+    """Format for files with this number of columns."""
+    # With one column a null would be an empty line, which CSV readers skip and Spark does not write.
     alone = _NULL_ALONE if format == "csv" and columns == 1 else {}
     return FilesRead(location, format, None, tuple(sorted({**DEFAULTS[format], **alone, **dict(options)}.items())))
 
 
 def reading_query(frame: Any, files: FilesRead) -> str:
-    """The query that reads the rows of `frame` from the files that they are written to: with its columns, in their order and types."""
+    """Query that reads the written files back with the columns, order and types of `frame`."""
     fields = frame.schema.fields
     schema = ", ".join(f"{api.sql.quote_name(field.name)} {_ddl(field.dataType)}" for field in fields)
     options = {**_READING[files.format], **dict(files.options)}
@@ -121,7 +122,7 @@ def reading_query(frame: Any, files: FilesRead) -> str:
 
 
 def _ddl(kind: Any) -> str:
-    """A type as Spark parses it, whatever the names of its members are."""
+    """Type as text that Spark can parse, whatever its member names."""
     name = kind.typeName()
     if name == "struct":
         return f"struct<{', '.join(f'{api.sql.quote_name(item.name)}: {_ddl(item.dataType)}' for item in kind.fields)}>"

@@ -1,4 +1,4 @@
-"""Files that are no table: a source whose `meta` names them, as SQL; and when they were written last."""
+"""Sources that are plain files (named in the source's `meta`): their SQL, and when they last changed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lakehouse_engine.api.options import FilesRead, checked_options, files_read
 META = "lakehouse"
 KEYS = ("format", "path", "schema", "options")
 _NAMES = ("name", "identifier")
-"""What a path may name between braces, so that a source can say for all of its tables where they are."""
+"""Names allowed in braces in a path, so that one pattern serves all tables of a source."""
 _LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore")
-"""Options that say which files are read."""
+"""Options that select which files are read."""
 
 
 def files_of_source(source: Any, root: str) -> str | None:
-    """What a source reads in the place of a table, as SQL; None where its meta names no files. Relative paths are below `root`.
+    """SQL that reads the source's files; None if its meta names no files. Relative paths start at `root`.
 
     Raises `DbtConfigError` with the source's name.
     """
@@ -46,7 +46,7 @@ def files_of_source(source: Any, root: str) -> str | None:
 
 
 def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
-    """The table's keys over those of its source; dbt itself would replace the source's mapping as a whole."""
+    """Merge the table's keys over its source's. dbt would replace the source's mapping as a whole."""
     for one in (of_source, of_table):
         if one is not None and not isinstance(one, Mapping):
             raise DbtConfigError(f"{told} is a mapping with {', '.join(KEYS)}, not {one!r}")
@@ -59,7 +59,7 @@ def _merged(of_source: Any, of_table: Any, told: str) -> dict[str, Any]:
 
 
 def options_of(format: str, options: Any) -> tuple[tuple[str, str], ...]:
-    """Spark's options of a format as pairs of texts. Raises `DbtConfigError` for one that the format does not have."""
+    """Spark reader options as pairs of texts. Raises `DbtConfigError` for an option that the format does not have."""
     try:
         return checked_options(format, options)
     except OptionError as error:
@@ -67,13 +67,13 @@ def options_of(format: str, options: Any) -> tuple[tuple[str, str], ...]:
 
 
 def below(path: str, root: str) -> str:
-    """A path as Spark takes it: an address as it is, and a path made absolute, relative to `root`."""
+    """Path for Spark: addresses unchanged, paths made absolute from `root`."""
     expanded = os.path.expanduser(path.strip())
     return expanded if "://" in expanded or expanded.startswith("file:") else os.path.normpath(os.path.join(root, expanded))
 
 
 def files_written(spark: Any, text: str) -> datetime | None:
-    """When the newest of the files that `files_of_source` names was changed. Their contents are not read."""
+    """Time of the last change among the files that `files_of_source` names. Does not read their contents."""
     files = api.sql.files_called(text)
     listing = {key: value for key, value in files.options if key in _LISTING}
     found = spark.read.format("binaryFile").options(**listing).load(files.path).selectExpr("unix_micros(max(modificationTime)) as written")

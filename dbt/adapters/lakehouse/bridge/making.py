@@ -1,4 +1,4 @@
-"""How new tables are made and filled."""
+"""Creates new tables and fills them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def layout(shape: TableShape, properties: Mapping[str, str]) -> dict[str, Any]:
-    """What a new table is given besides its name and columns."""
+    """Settings of a new table besides its name and columns."""
     return {
         "record_key": shape.record_key,
         "ordering_fields": shape.ordering_fields,
@@ -39,14 +39,15 @@ def fill(
     lengths: Mapping[str, int | None],
     defaults: Mapping[str, str],
 ) -> WriteResult:
-    """The first commit of a table. `lengths` are of text columns, `defaults` options of the warehouse."""
+    """Write the first commit of a table. `lengths` are limits of text columns, `defaults` the warehouse's options."""
     api.tables.limit(table, lengths, defaults)
     return table.bulk_insert(rows, drop_deletions=True, options=dict(write_options), extra_metadata=dict(metadata))
 
 
 def replacing(warehouse: Warehouse, name: RelationName, may_go: Callable[[], None]) -> Callable[[RelationName, RelationKind], None]:
-    """What is asked of the relation whose place a new table takes: `may_go` raises where a table must stay, and `ChangedSinceReadError` is
-    raised where the new rows rest on what that table is no more.
+    """Checks on the relation that the new table replaces.
+
+    `may_go` raises if a table must stay. `ChangedSinceReadError` is raised if the new rows were computed from an older state of that table.
     """
 
     def check(found: RelationName, kind: RelationKind) -> None:

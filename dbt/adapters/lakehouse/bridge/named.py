@@ -1,4 +1,4 @@
-"""Errors about SQL that a config holds: Spark tells a place in a statement that the user did not write."""
+"""Errors about SQL text in a config. Spark reports positions in a statement that the user did not write; these name the config."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACE = re.compile(r"; line \d+ pos \d+")
 
 @contextmanager
 def in_config(model: str, config: str, text: str) -> Iterator[None]:
-    """Have what is wrong with the SQL of a query that is analysed in this block name the config and its text. Other errors pass."""
+    """Make analysis errors raised in this block name the config and its text. Other errors pass through."""
     try:
         yield
     except Exception as error:
@@ -28,5 +28,5 @@ def in_config(model: str, config: str, text: str) -> Iterator[None]:
 
 
 def without_place(message: str) -> str:
-    """A message of Spark's without the line and column of a statement that the user did not write."""
+    """Spark's message without line and column of the generated statement."""
     return _PLACE.sub("", message)

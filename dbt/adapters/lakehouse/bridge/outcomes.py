@@ -1,4 +1,4 @@
-"""What the engine raises and answers, as dbt sees it, and what is done again."""
+"""Maps the engine's errors and results to dbt's, and retries writes."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
     errors.LockError: DbtRuntimeError,
     errors.SavepointError: DbtRuntimeError,
     errors.RollbackError: DbtRuntimeError,
+    errors.ClusteringError: DbtRuntimeError,
     errors.CompactionError: DbtRuntimeError,
     errors.SqlError: DbtDatabaseError,
     errors.TaskError: DbtRuntimeError,
     errors.UnavailableError: DbtConfigError,
     errors.UnsupportedSessionError: DbtConfigError,
 }
-"""Which of dbt's errors stands for a branch of the engine's tree: database errors are those that the user's data or SQL caused."""
+"""dbt error class for each branch of the engine's errors: database errors are those that the user's data or SQL caused."""
 RETRIES = 3
 _IN_WORDS_OF_DBT = {"hoodie.datasource.write.reconcile.schema=true": "on_schema_change: append_new_columns (or sync_all_columns)"}
-"""Options that errors tell to set, and the model config that says the same."""
+"""Options named in error messages, and the model config that sets each."""
 
 
 def dbt_error(error: Exception) -> Exception:
-    """The dbt error for `error`: by table for the engine's, also where Spark tells of one, a database error for Spark's own; dbt's come
-    back as they are.
+    """The dbt error for `error`: engine errors by the table above, also if Spark wraps them; Spark's own become database errors. dbt errors
+    are returned unchanged.
     """
     if isinstance(error, DbtRuntimeError):
         return error
     if isinstance(error, errors.LakehouseError):
         return mapped_class(type(error))(str(error))
     if is_of_spark(error):
-        raised = errors.engine_error(error)  # of a query that the adapter itself runs, over rows that refuse values
+        raised = errors.engine_error(error)  # raised by the adapter's own queries over rows that violate a rule
         if raised is not None:
             return dbt_error(raised)
         return DbtDatabaseError(spark_text(error))
@@ -55,19 +56,19 @@ def dbt_error(error: Exception) -> Exception:
 
 
 def in_words_of_dbt(text: str) -> str:
-    """An error of a model's write, with dbt's configs in place of the options that they set."""
+    """A write error of a model, with option names replaced by the dbt configs that set them."""
     for option, config in _IN_WORDS_OF_DBT.items():
         text = text.replace(option, config)
     return text
 
 
 def mapped_class(kind: type[errors.LakehouseError]) -> type[DbtRuntimeError]:
-    """The table's entry for `kind` or the nearest class above it."""
+    """Entry of the table for `kind` or its nearest base class."""
     return next((ERRORS[base] for base in kind.__mro__ if base in ERRORS), DbtRuntimeError)
 
 
 def java_stack(error: BaseException) -> str:
-    """Java's stack of the error of Spark's that `error` is, or comes from; empty where there is none, as over Spark Connect."""
+    """Java stack trace behind `error`; empty if there is none, as over Spark Connect."""
     known: list[BaseException] = []
     found: BaseException | None = error
     while found is not None and found not in known:
@@ -80,39 +81,39 @@ def java_stack(error: BaseException) -> str:
 
 
 def retried(write: Callable[[], Result]) -> Result:
-    """Run a write again when another writer was faster; nothing was committed then. Raises what the last attempt raised."""
+    """Run a write again if another writer committed first; nothing was committed then. Raises the last attempt's error."""
     for attempt in range(1, RETRIES):
         try:
             return write()
         except errors.ChangedSinceReadError:  # noqa: PERF203 - one attempt is a whole commit
-            raise  # who read has to read again
+            raise  # whoever read has to read again
         except errors.CommitConflictError:
             time.sleep(0.2 * attempt)
     return write()
 
 
 def run_again(attempt: Callable[[], Result], retries: int, again: Callable[[], None] | None = None) -> Result:
-    """The result of `attempt`, made up to `retries` times more while others change what it read; `again` is called before each."""
+    """Result of `attempt`, repeated up to `retries` times while other writers change what it read. `again` runs before each repetition."""
     return api.tables.repeated(attempt, retries, again)
 
 
 def is_changed_since_read(error: BaseException) -> bool:
-    """Whether a write was refused because what it was computed from has changed."""
+    """True if a write was refused because its inputs have changed."""
     return isinstance(error, errors.ChangedSinceReadError)
 
 
 def is_outcome_unknown(error: BaseException) -> bool:
-    """Whether a write may have been committed although it raised."""
+    """True if a write may have been committed although it raised."""
     return isinstance(error, errors.CommitOutcomeUnknownError)
 
 
 def is_write_result(value: Any) -> bool:
-    # A frame of Spark Connect has an attribute of any name.
+    # A Spark Connect frame answers to any attribute name.
     return not hasattr(value, "toArrow") and hasattr(value, "instant") and hasattr(value, "inserts")
 
 
 def response_of(result: Any) -> AdapterResponse:
-    """A write result (one commit) as dbt's response; anything else is answered with OK."""
+    """A write result (one commit) as dbt's response; OK for anything else."""
     if not is_write_result(result):
         return AdapterResponse(_message="OK", code="OK")
     operation = str(getattr(result.operation, "value", result.operation)).lower()

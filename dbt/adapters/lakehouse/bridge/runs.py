@@ -1,4 +1,4 @@
-"""Savepoints of protected runs: they say whose they are, so that those of a run that was killed do not stay for ever."""
+"""Savepoints of protected runs. Each records its process, so that savepoints of killed runs can be removed."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from lakehouse_engine import api
 logger = AdapterLogger("Lakehouse")
 
 _DEAD_AFTER_MS = 24 * 3_600_000
-"""Of a run on another machine nothing is known but when its savepoint was taken."""
+"""Age after which a savepoint of a run on another machine counts as left behind; that process cannot be checked."""
 
 
 def begin_run(invocation_id: str) -> str:
-    """The comment of a run's savepoints, until `end_run`: it says which process this is."""
+    """Comment of a run's savepoints until `end_run`; names the process."""
     return f"taken before a protected dbt run {api.work.begin_work(invocation_id).decode()}"
 
 
 def end_run(invocation_id: str) -> None:
-    """The run needs its savepoints no more."""
+    """Mark the run's savepoints as no longer needed."""
     api.work.end_work(invocation_id)
 
 
 def drop_left_savepoints(table: Any) -> None:
-    """Drop those of runs that ended without dropping them, for they keep files from being cleaned. What cannot be dropped is logged."""
+    """Delete savepoints of runs that ended without deleting them; they keep files from being cleaned. Failures are logged."""
     for one in table.savepoints():
         if is_own_savepoint(one.name) and _is_over(one):
             try:

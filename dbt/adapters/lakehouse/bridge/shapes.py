@@ -1,4 +1,4 @@
-"""What tables are like, or are seen like, in the adapter's words."""
+"""Table properties that the adapter compares: keys, layout, version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableShape:
-    """How a table is keyed and laid out: what a model must agree with to keep its table."""
+    """Keys and layout of a table; a model must agree with them to keep its table."""
 
     record_key: tuple[str, ...]
     partition_by: tuple[str, ...]
@@ -23,10 +23,10 @@ class TableShape:
     table_type: str = "cow"
     deletes_softly: bool = False
     version: int | None = None
-    """The table version; None where any will do."""
+    """Table version; None accepts any."""
 
     def fits(self, wanted: TableShape) -> bool:
-        """Whether a table of this shape can hold what is wanted to have the other one."""
+        """True if a table of this shape can store what the other shape asks for."""
         return (
             self.table_type == wanted.table_type
             and wanted.version in (None, self.version)
@@ -40,7 +40,7 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Unopened:
-    """A table that nothing was read of."""
+    """A table of which nothing has been read yet."""
 
     lakehouse: Lakehouse
     name: str
@@ -51,7 +51,7 @@ class Unopened:
 
 @dataclass(frozen=True)
 class HeldTables:
-    """Tables (`names`: `schema.table` in lower case; more may come) that are looked for below `folder` of the warehouse."""
+    """Tables (`names`: `schema.table` in lower case, possibly more later) that are looked up below `folder` of the warehouse."""
 
     folder: str
     names: Container[str]

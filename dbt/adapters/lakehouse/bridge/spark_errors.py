@@ -1,4 +1,4 @@
-"""What Spark's errors say, in words of whoever wrote the statement: without stacks, plans, and names that only the engine gives."""
+"""Shortens Spark's errors for the author of a statement: no stacks, no plans, no internal names."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from itertools import pairwise
 
 _FOREIGN = ("pyspark", "py4j")
 _CALLING = re.compile(r"An error occurred while calling [\w.:$]+\s*:\s*(?:org\.apache\.spark\.SparkException: )?")
-"""What Py4J says before the error of a call: which method of which of its objects."""
+"""Py4J's prefix to a failed call: method and object."""
 _PLAN = re.compile(r";\n[^\n]*\n *(?:[+:]- |: )")
-"""Where the plan begins that analysis failed on: a tree of more than one node."""
+"""Start of the plan on which analysis failed: a tree of more than one node."""
 _FRAGMENT = re.compile(r"\n== SQL[^\n]*==\n(?P<body>.*)", re.DOTALL)
-"""The piece of the statement that Spark quotes. Where the engine has bound the statement it is not what its user wrote."""
+"""Fragment of the statement that Spark quotes. The engine may have rewritten it."""
 _OWN_NAME = re.compile(r"`?__(?:lakehouse|dbt)_\w*`?")
 _MISSING = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view (?P<name>`.*?`) cannot be found")
 _PLACE = re.compile(r"; (line \d+ pos \d+)")
 
 
 def is_of_spark(error: BaseException) -> bool:
-    """Whether PySpark or Py4J raised it."""
+    """True if PySpark or Py4J raised the error."""
     return type(error).__module__.split(".")[0] in _FOREIGN
 
 
 def spark_text(error: Exception) -> str:
-    """What an error of Spark's says, without Java's stack and Spark's plans."""
+    """Message of a Spark error without Java stack and plans."""
     text = str(error).strip()
     for end in ("\n\tat ", "\nJVM stacktrace", ";\n'"):
         text = text.split(end)[0]
@@ -35,7 +35,7 @@ def spark_text(error: Exception) -> str:
 
 
 def _own_words(text: str) -> str:
-    """The text without names that the engine made up. Of a quoted statement that has some, only what Spark underlines is kept."""
+    """Text without internal names. A quoted statement that holds some is cut to the part that Spark underlines."""
     found = _FRAGMENT.search(text)
     if found and _OWN_NAME.search(found["body"]):
         underlined = [piece for piece in _underlined(found["body"]) if not _OWN_NAME.search(piece)]
@@ -51,14 +51,14 @@ def _underlined(body: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Missing:
-    """A table or view that a statement names and that is not there; `place` is where the statement names it, as Spark counts."""
+    """A table or view that a statement names and that does not exist; `place` is its position, as Spark counts."""
 
     parts: tuple[str, ...]
     place: str | None
 
 
 def missing_relation(text: str) -> Missing | None:
-    """The relation that an error of Spark's says is missing; None for other errors."""
+    """The relation that a Spark error reports as missing; None for other errors."""
     found = _MISSING.search(text)
     if found is None:
         return None

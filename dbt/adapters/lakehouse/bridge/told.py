@@ -1,4 +1,4 @@
-"""What there is to say of a table: for documentation, freshness and operations."""
+"""Facts about tables for documentation, freshness and operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_merge_on_read(table: HoodieTable) -> bool:
 
 
 def kept_savepoints(warehouse: Warehouse, schema: str, identifier: str) -> list[str]:
-    """Names (else instants) of a table's savepoints that somebody took; those of protected runs were made for less."""
+    """Names (else instants) of a table's savepoints made by users; those of protected runs are left out."""
     savepoints = warehouse.table(schema, identifier).savepoints()
     return [str(one.name or one.instant) for one in savepoints if not is_own_savepoint(one.name)]
 
@@ -31,7 +31,7 @@ def oldest_first(responses: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
 
 
 def statistics(table: HoodieTable) -> dict[str, Any]:
-    """What documentation shows of a table, by the ids of `catalog.STATISTICS`."""
+    """Statistics for documentation, by the ids of `catalog.STATISTICS`."""
     config = table.config
     return {
         **asdict(api.health.statistics(table)),

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from lakehouse_engine.api.warehouse import Catalog, Lakehouse, StagingArea, Storage, StoredFunction, WriteResult
 
 KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
-"""Options that a table keeps from its creation on: whoever else writes or reads it has to do it by the same rules."""
+"""Options that a table stores at creation, because every later writer and reader must follow them."""
 _HIDDEN = ".lakehouse"
-"""The folder of a warehouse for what no reader shall see."""
+"""Hidden folder of a warehouse; readers never see it."""
 
 
 def load() -> tuple[object, ...]:
-    """Import what statements use, ahead of the first one; without it seeds and operations load no PySpark."""
+    """Import what statements need, before the first one. Seeds and operations without statements load no PySpark."""
     return api.statements, api.frames, api.warehouse, api.tables, api.types, api.sql
 
 
 class Warehouse:
-    """A warehouse, seen from one thread. Raises the engine's errors; `spark` is None where only metadata is asked for.
+    """A warehouse, seen from one thread. Raises the engine's errors; `spark` is None if only metadata is needed.
 
-    `options` are the profile's defaults for every table; without `allow_files` SQL on files is refused. `storage_options` are of an object
-    store. `held`: tables that are not what others see under their names. `catalogs`: other warehouses by name, as `Lakehouse` takes them,
-    and `catalog` the name of this one.
+    `options` are the profile's defaults for every table; without `allow_files` SQL on files is refused. `storage_options` belong to an
+    object store. `held` maps tables to copies that this view reads instead. `catalogs` are other warehouses by name, as `Lakehouse` takes
+    them; `catalog` is the name of this one.
     """
 
     def __init__(
@@ -66,18 +66,18 @@ class Warehouse:
 
     @property
     def session(self) -> SparkSession:
-        """That of a warehouse whose rows are asked for."""
+        """The Spark session; raises if the warehouse was opened without one."""
         if self.spark is None:
             raise RuntimeError(f"the warehouse {self.root} was opened without a Spark session")
         return self.spark
 
     @cached_property
     def storage(self) -> Storage:
-        """That of the whole warehouse, in which nothing is held back."""
+        """The whole warehouse, without held tables."""
         return api.warehouse.storage_for(self.root, self.storage_options)
 
     def check_usable(self) -> None:
-        """Raise `UnusablePlaceError` where no warehouse can be made or written to; nothing is left of the attempt."""
+        """Raise `UnusablePlaceError` if no warehouse can be made or written here; leaves no trace of the attempt."""
         api.warehouse.check_usable(self.storage)
 
     @cached_property
@@ -85,7 +85,7 @@ class Warehouse:
         return self._lakehouse.catalog if self._held else api.warehouse.Catalog(self.storage)
 
     def holding(self, held: HeldTables) -> Warehouse:
-        """The same warehouse, seen with tables that are held back."""
+        """The same warehouse with tables held back."""
         return Warehouse(
             self.root,
             self.spark,
@@ -98,59 +98,59 @@ class Warehouse:
         )
 
     def attached(self, name: str) -> Warehouse:
-        """An attached warehouse, whose metadata are asked for."""
+        """An attached warehouse, for metadata."""
         place = self.catalogs[name]
         return Warehouse(place["warehouse"], options=self.options, storage_options=place["storage_options"], catalog=name)
 
     def keep_rows(self, rows: Any, folder: str) -> Callable[[Warehouse], Any]:
-        """Keep the rows of a frame in a folder of the warehouse; how another session comes by them. Arrow tables stay in memory."""
+        """Store the rows of a frame in a folder of the warehouse, so that another session can read them. Arrow tables stay in memory."""
         if not hasattr(rows, "toArrow"):
             return lambda house: rows
         found = api.frames.keep_rows(rows, self.storage, folder)
         return lambda house: found(house.session)
 
     def resting_on(self, schema: str, identifier: str, state: ExpectedState) -> Warehouse:
-        """The same warehouse, for a write of rows that rest on a state of one table, as `expected` or `hold` answered it."""
+        """The same warehouse, for a write whose rows were computed from one state of a table (from `expected` or `hold`)."""
         found = copy(self)
         found._rests_on = {RelationName(schema, identifier): state}
         return found
 
     def hold(self, schema: str, identifier: str, folder: str) -> ExpectedState:
-        """Put a copy of a table below `folder` of the warehouse, sharing its files; the state that it is of."""
+        """Put a copy of a table below `folder`, sharing its files; returns the state that was copied."""
         return self._lakehouse.copy_table(str(RelationName(schema, identifier)), folder)
 
     def let_go(self, folder: str) -> None:
-        """Delete a folder of the warehouse that a copy is in."""
+        """Delete a folder of the warehouse that holds a copy."""
         self.storage.delete_tree(folder)
 
     def check_held(self, schema: str, identifier: str, state: ExpectedState) -> None:
-        """Raise `ChangedSinceReadError` where a table is not any more what `hold` answered."""
+        """Raise `ChangedSinceReadError` if the table has changed since `hold`."""
         api.tables.check_unchanged(self.table(schema, identifier), state)
 
     def staging_area(self) -> StagingArea:
-        """A hidden folder of the warehouse for this process. Those of processes that are gone are removed."""
+        """Hidden folder of the warehouse for this process. Removes folders of dead processes."""
         return api.warehouse.staging_area(self.storage, _HIDDEN)
 
     def remove_dead_stages(self) -> None:
-        """Remove what processes that are gone have left in hidden folders of the warehouse."""
+        """Remove what dead processes left in hidden folders of the warehouse."""
         api.warehouse.remove_dead_stages(self.storage, _HIDDEN)
 
     def newest_write(self, schema: str, identifier: str) -> str | None:
-        """The instant of a table's newest write; None where there is no table, or no write."""
+        """Instant of a table's newest write; None without a table or write."""
         return api.tables.newest_write(self.table(schema, identifier)) if self.kind(schema, identifier) == "table" else None
 
     def pinned(self) -> Warehouse:
-        """The same warehouse, for statements that belong together: each table that they read is at one state for all of them."""
+        """The same warehouse for a group of statements: each table that they read stays at one state."""
         found = copy(self)
         found._reading = self._lakehouse.reading()
         return found
 
     def locked(self, schema: str, identifier: str) -> AbstractContextManager[Any]:
-        """The table's lock, for a reading and a write that nobody may come between; the write takes it again."""
+        """The table's lock, for a read and a write with nothing in between; the write takes it again."""
         return api.tables.lock(self.table(schema, identifier), self.options)
 
     def expected(self, schema: str, identifier: str) -> ExpectedState | None:
-        """What was read of a table since `pinned`, as an argument of its writes; None where it was not read."""
+        """What was read of a table since `pinned`, for its writes; None if it was not read."""
         if (rests_on := self._rests_on.get(RelationName(schema, identifier))) is not None:
             return rests_on
         if self._reading is None or self.kind(schema, identifier) != "table":
@@ -158,7 +158,7 @@ class Warehouse:
         return self._reading.expected((schema, identifier))
 
     def wrote(self, schema: str, identifier: str, instant: str) -> None:
-        """Say that a table has a write of one's own since it was read."""
+        """Record that this process has written the table since it was read."""
         if (rests_on := self._rests_on.get(RelationName(schema, identifier))) is not None:
             self._rests_on[RelationName(schema, identifier)] = rests_on.after([instant])
         if self._reading is not None:
@@ -178,20 +178,20 @@ class Warehouse:
         return whole.with_tables_in(self._held.folder, self._held.names) if self._held else whole
 
     def forget_reads(self) -> None:
-        """Drop the temporary views that its statements read from; there will be no more of them."""
+        """Drop the temporary views of its statements; no more will follow."""
         if "_lakehouse" in self.__dict__:
             self._lakehouse.drop_pins()
 
     def sql(self, text: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
-        """One statement through the engine's router: a DataFrame, a write result, or None."""
+        """Run one statement through the engine's router: a DataFrame, a write result, or None."""
         return (self._reading or self._lakehouse).sql(text, bindings)
 
     def named(self, name: str) -> tuple[str, ...] | None:
-        """The parts of a name as it stands in SQL, if it is a table or view here; None where it is not, or is no name at all."""
+        """Parts of a name as written in SQL, if it is a table or view here; else None."""
         try:
             parts = split_name(name)
         except SqlError:
-            return None  # Spark says what is wrong with it
+            return None  # Spark reports the error
         if len(parts) == 3 and parts[0].lower() in self.catalogs:
             return parts
         return parts if self.catalog.kind_of(parts) is not None else None
@@ -208,9 +208,10 @@ class Warehouse:
         self.catalog.drop_schema(schema, cascade=True, if_exists=True)
 
     def relations(self, schema: str) -> list[tuple[str, str]]:
-        """(identifier, "table", "materialized_view", "view" or "function") of everything in a schema; nothing for one that is not there.
+        """(identifier, kind) of every relation in a schema, kind being "table", "materialized_view", "view" or "function"; empty if the
+        schema does not exist.
 
-        A function that has the name of a relation is left out.
+        A function with the name of a relation is left out.
         """
         found = self.catalog.find_schema(schema)
         if found is None:
@@ -225,25 +226,25 @@ class Warehouse:
         return "table" if self.catalog.materialized_query(name) is None else "materialized_view"
 
     def told_kind(self, schema: str, identifier: str) -> str | None:
-        """As `kind`, but that materialized views, which are tables, are told from the others."""
+        """`kind`, with materialized views told from other tables."""
         kind = self.kind(schema, identifier)
         return self._table_kind(self.catalog.table(RelationName(schema, identifier))) if kind == "table" else kind
 
     def forget_query(self, schema: str, identifier: str) -> None:
-        """A materialized view is a table from now on."""
+        """Turn a materialized view into a table."""
         api.tables.forget_query(self.table(schema, identifier), self.options)
 
     def stored_options(self, schema: str, identifier: str) -> Mapping[str, str]:
-        """Options that a table keeps as defaults of its writes, and those that it keeps for its life."""
+        """Options that a table stores: defaults of its writes, and fixed ones."""
         return api.tables.stored_options(self.table(schema, identifier))
 
     def kind(self, schema: str, identifier: str) -> str | None:
-        """ "table", "view", or None where there is neither; also for names of other things, as a source that is a folder of files."""
+        """"table", "view", or None if there is neither; also for names of other things, such as a source that is a folder of files."""
         found = self.catalog.kind_of((schema, identifier))
         return str(found.value) if found else None
 
     def drop(self, schema: str, identifier: str) -> None:
-        """Drop a table or view; nothing happens when there is neither."""
+        """Drop a table or view; no error if there is none."""
         name = RelationName(schema, identifier)
         if self.kind(schema, identifier) == "view":
             self.catalog.drop_view(name, if_exists=True)
@@ -252,13 +253,13 @@ class Warehouse:
 
     @property
     def moves_tables(self) -> bool:
-        """Whether a table can get another name, or the place of another one, in one step."""
+        """True if a table can be renamed, or can replace another one, in one step."""
         return self.storage.local_path() is not None
 
     def vacate(self, schema: str, identifier: str, may_go: Callable[[], None]) -> None:
-        """Drop what has a name, for a table that will have it; `may_go` raises where a table must stay.
+        """Drop the current relation before a table takes its name; `may_go` raises if a table must stay.
 
-        Raises `ChangedSinceReadError` where the new rows rest on what the table is no more.
+        Raises `ChangedSinceReadError` if the new rows were computed from an older state of that table.
         """
         if self.kind(schema, identifier) != "table":
             self.drop(schema, identifier)
@@ -271,24 +272,24 @@ class Warehouse:
             self.drop(schema, identifier)
 
     def rows(self, schema: str, identifier: str) -> DataFrame:
-        """The table's newest rows, as a DataFrame; with those that were deleted softly, and when."""
+        """The table's newest rows as a DataFrame, with softly deleted ones and their deletion time."""
         return self.table(schema, identifier).dataframe(deleted=True)
 
     def delete_softly(self, schema: str, identifier: str) -> None:
-        """Rows that are deleted stay from now on."""
+        """Keep rows that are deleted from now on."""
         api.tables.delete_softly(self.table(schema, identifier), self.options)
 
     # functions
 
     def create_function(self, schema: str, identifier: str, function: StoredFunction) -> None:
-        """Store a function, once the session could make it."""
+        """Store a function, after the session has accepted it."""
         self._lakehouse.create_function(str(RelationName(schema, identifier)), function)
 
     def drop_function(self, schema: str, identifier: str) -> None:
         self._lakehouse.drop_function(str(RelationName(schema, identifier)), if_exists=True)
 
     def rename(self, source: tuple[str, str], target: tuple[str, str]) -> None:
-        """Raises `TableError` for a table where tables cannot be moved."""
+        """Raises `TableError` for a table whose storage cannot move tables."""
         if self.kind(*source) == "view":
             self.catalog.rename_view(RelationName(*source), RelationName(*target))
         else:
@@ -297,7 +298,7 @@ class Warehouse:
     # views and comments
 
     def check_view(self, schema: str, identifier: str, columns: Sequence[str]) -> None:
-        """Raise `SqlError` for a name that no view can have, and `SchemaIncompatibleError` for two columns of one name."""
+        """Raise `SqlError` for a name that a view cannot have, and `SchemaIncompatibleError` for two columns of one name."""
         name = RelationName.of((schema, identifier))
         api.types.check_differ(columns, f" of the view {name}")
 
@@ -317,27 +318,27 @@ class Warehouse:
         return self._lakehouse.table(str(RelationName(schema, identifier)))
 
     def unopened(self, schema: str, identifier: str) -> Unopened:
-        """The table as something to be repaired: what cannot be read of it may be why."""
+        """The table, opened for repair: it may be unreadable."""
         return Unopened(self._lakehouse, str(RelationName(schema, identifier)))
 
     def computed_once(self, rows: DataFrame) -> AbstractContextManager[DataFrame]:
-        """A frame that computes the rows of another one once, for as long as this lasts."""
+        """A frame that computes the rows of another one once, for the duration of the context."""
         return api.frames.computed_once(rows, self.options)
 
     def is_known_empty(self, rows: DataFrame) -> bool:
-        """Whether a frame has no rows, as Spark's plan of it says; False where only running it tells."""
+        """True if Spark's plan of a frame proves that it has no rows; False if only running it can tell."""
         return api.frames.is_known_empty(rows)
 
     def stored_rows(self, schema: str, identifier: str, where: str | None = None, called: str = "") -> DataFrame:
-        """The table's newest rows with their meta columns, as a DataFrame; at least those for which the condition `where` is true, in which
-        the table is called `called`.
+        """The table's newest rows with meta columns, as a DataFrame; at least those that match the condition `where`, in which the table is
+        named `called`.
         """
         if self._reading is not None:
             return self._reading.stored_rows((schema, identifier), where, called)
         return self.table(schema, identifier).dataframe(meta_columns=True)
 
     def moment(self, schema: str, identifier: str, point: str) -> str:
-        """The instant time of the table that an instant, a date or timestamp, a savepoint's name or `-N` means."""
+        """Instant of the table for an instant, date, timestamp, savepoint name or `-N`."""
         return api.tables.moment(self.table(schema, identifier), point)
 
     def shape(self, schema: str, identifier: str) -> TableShape:
@@ -353,21 +354,23 @@ class Warehouse:
         )
 
     def identity_anew(self, shape: TableShape, given: Mapping[str, str]) -> tuple[str, ...]:
-        """As `identity`, of a table that is made with the options of the write."""
+        """`identity` for a table that is made with the options of the write."""
         return api.tables.identity_anew(shape.record_key, shape.partition_by, {**self.options, **given})
 
     def keeps_index(self, schema: str, identifier: str, given: Mapping[str, str]) -> bool:
-        """Whether a write with the options `given` finds every key where the table keeps it: in its bucket, in whichever partition."""
+        """True if a write with the options `given` finds every key in its bucket, whatever the partition."""
         return api.tables.keeps_index(self.table(schema, identifier), {**self.options, **given})
 
     def identity(self, schema: str, identifier: str, given: Mapping[str, str]) -> tuple[str, ...]:
-        """The columns by which a row is the same record as a stored one: the record key, with the partition columns where the index
-        keeps a key unique in its partition only. `given` are the options of the write.
+        """Columns that identify a record: the record key, plus the partition columns if the index keeps keys unique within a partition
+        only. `given` are the options of the write.
         """
         return api.tables.identity(self.table(schema, identifier), {**self.options, **given})
 
     def limit(self, schema: str, identifier: str, lengths: Mapping[str, int | None], *, only_longer: bool = False) -> None:
-        """Let text columns hold so many characters and no more (None: any number); with `only_longer` where that is more than now."""
+        """Limit text columns to a number of characters (None removes the limit); `only_longer` changes a limit only if the new one is
+        longer.
+        """
         if lengths:
             api.tables.limit(self.table(schema, identifier), lengths, self.options, only_longer=only_longer)
 

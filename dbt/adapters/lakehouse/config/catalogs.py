@@ -1,4 +1,4 @@
-"""The profile's `catalogs`: warehouses that are attached by name, to be read only; and `catalog`, the name of the target's own."""
+"""The profile's `catalogs` (other warehouses, attached read-only by name) and `catalog` (the name of the target's own)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _KEYS = ("warehouse", "storage_options")
 
 @dataclass(frozen=True)
 class Attached:
-    """One warehouse: a directory, as an absolute path, or an address in an object store."""
+    """One warehouse: an absolute directory, or an address in an object store."""
 
     warehouse: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def given(self) -> dict[str, Any]:
-        """As the engine takes it."""
+        """Form that the engine takes."""
         return {"warehouse": self.warehouse, "storage_options": dict(self.storage_options)}
 
     @property
     def shown(self) -> str:
-        """What may be printed."""
+        """Form that may be printed."""
         options = shown_options(self.storage_options)
         return self.warehouse + (f" {options}" if options else "")
 

@@ -1,4 +1,4 @@
-"""The clauses of a merge that dbt-databricks has as configs: which rows are updated, added, or changed for having no row in the model."""
+"""Merge clauses with dbt-databricks' config names: which rows are updated, inserted, or changed because the model lacks them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 @dataclass(frozen=True)
 class MergeClauses:
-    """What a merge does with a row of the model that is stored, with one that is not, and with a stored row that the model does not have.
+    """What a merge does with a stored row that the model has, a new row, and a stored row that the model lacks.
 
-    `by_source` is what happens to the last ones: "delete", "update" by the `assignments` (column, expression), or None for nothing.
-    `source` and `target` are what the conditions call the two sides.
+    `by_source` handles the last: "delete", "update" by the `assignments` (column, expression), or None. `source` and `target` are the names
+    of the two sides in conditions.
     """
 
     matched_condition: str | None = None
@@ -39,7 +39,7 @@ class MergeClauses:
 
     @classmethod
     def of(cls, name: str, config: Mapping[str, Any]) -> MergeClauses:
-        """The clauses of a model's configs. Raises `DbtConfigError` for an action that is none."""
+        """Clauses of a model's configs. Raises `DbtConfigError` for an unknown action."""
         source, target = str(config.get("source_alias") or SOURCE), str(config.get("target_alias") or TARGET)
         action = _text(config.get("not_matched_by_source_action"))
         assignments = () if action is None or action.lower() == "delete" else _assignments(name, action, target)
@@ -57,7 +57,7 @@ class MergeClauses:
 
     @property
     def choose_rows(self) -> bool:
-        """Whether rows of the model are left out, by what is stored."""
+        """True if some rows of the model are skipped, depending on what is stored."""
         return bool(self.matched_condition or self.not_matched_condition or self.skip_matched or self.skip_not_matched)
 
     def __bool__(self) -> bool:
@@ -65,9 +65,9 @@ class MergeClauses:
 
 
 def clause_findings(name: str, config: Mapping[str, Any], strategy: str, fixed: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """Clauses that are mistyped, that contradict each other, or that the strategy has no place for.
+    """Find clauses that are mistyped, contradict each other, or do not apply to the strategy.
 
-    `fixed` are configs whose columns no clause may assign, with those columns. Each finding begins with `name`.
+    `fixed` maps configs to columns that no clause may assign. Each finding starts with `name`.
     """
     mistyped = list(_text_findings(name, config))
     yield from mistyped
@@ -144,5 +144,5 @@ def _assignments(name: str, action: str, target: str) -> tuple[tuple[str, str], 
 
 
 def _text(value: Any) -> str | None:
-    """A text without blanks around it; None for an empty one."""
+    """Text without surrounding blanks; None if empty."""
     return (str(value).strip() or None) if value is not None else None

@@ -19,13 +19,13 @@ def deletes_softly(config: Mapping[str, Any]) -> bool:
 
 
 def purge_after(config: Mapping[str, Any]) -> str | None:
-    """How long deleted rows are kept, as an interval in SQL; None for ever."""
+    """How long deleted rows are kept, as a SQL interval; None keeps them for ever."""
     found = _given(config).get("purge_after")
     return None if found is None else str(found).strip()
 
 
 def deletes_findings(name: str, config: Mapping[str, Any], strategy: str, *, has_key: bool, is_ordered: bool) -> Iterator[str]:
-    """Values that are not known, and soft deletes where no older event could lose. Each finding begins with `name`."""
+    """Find unknown values, and soft deletes under merge rules in which an older event never loses. Each finding starts with `name`."""
     given = _given(config)
     for key in given:
         if key not in _KEYS:

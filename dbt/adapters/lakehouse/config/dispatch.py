@@ -1,4 +1,4 @@
-"""Where `adapter.dispatch` looks for the macros of packages: the adapter's own first, and those for Databricks before the defaults."""
+"""Search order of `adapter.dispatch` for package macros: the adapter's own first, then Databricks', then defaults."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 from dbt.adapters.factory import FACTORY
 
 OWN = "dbt"
-"""What a search order calls the macros of dbt and its adapters, among them those in `include/lakehouse/macros/packages`."""
+"""Name of dbt's and the adapters' macros in a search order; includes `include/lakehouse/macros/packages`."""
 
 ANSWERED = ("audit_helper", "dbt_expectations", "dbt_utils", "elementary")
-"""Packages of which the adapter has macros. What dbt itself has under a name that they dispatch means the same there."""
+"""Packages for which the adapter brings macros. A macro of dbt with the same name means the same there."""
 
 _LAST_PLUGIN = "lakehouse_macros"
-"""The last plugin that the adapter depends on. It brings macros that are called with their package's name, so no macro has its prefix."""
+"""Last plugin that the adapter depends on. Its macros are called with the package's name, so none carries its prefix."""
 
 
 def ask_adapter_first(config: Any) -> None:
-    """Let `adapter.dispatch` find the adapter's macros for a package right before the package's own.
+    """Make `adapter.dispatch` find the adapter's macros right before the package's own.
 
-    A search order that a project gives stays as it is otherwise, and one that names `dbt` is left alone. `config` is dbt's runtime
-    config, whose `dispatch` is changed; `dbt debug` gives a profile, which has no macros to find.
+    Keeps the rest of a project's search order; a search order that names `dbt` is not changed. `config` is dbt's runtime config, whose
+    `dispatch` changes; `dbt debug` passes a profile, which has no macros.
     """
     if not hasattr(config, "dispatch"):
         return
@@ -35,11 +35,11 @@ def ask_adapter_first(config: Any) -> None:
 
 
 def ask_databricks_last() -> None:
-    """Let `adapter.dispatch` look for `databricks__` macros behind `lakehouse__` and `spark__`, and before `default__`.
+    """Make `adapter.dispatch` look for `databricks__` macros after `lakehouse__` and `spark__`, before `default__`.
 
-    Databricks speaks Spark's SQL, so what a package has for it fits better than its default. dbt takes the prefixes from the types of an
-    adapter's plugins, and a plugin named `databricks` would be dbt-databricks itself; so the last plugin answers with that type instead.
-    Does nothing where dbt did not load the plugins.
+    Databricks speaks Spark's SQL, so its macros fit better than the defaults. dbt takes prefixes from the types of an adapter's plugins,
+    and a plugin named `databricks` would be dbt-databricks itself; so the last plugin answers with that type. Does nothing if dbt did not
+    load the plugins.
     """
     if (loaded := FACTORY.plugins.get(_LAST_PLUGIN)) is not None:
         plugin = copy(loaded)
@@ -48,7 +48,7 @@ def ask_databricks_last() -> None:
 
 
 class _Databricks:
-    """All that dbt asks of the adapter of a plugin that another one depends on."""
+    """Everything that dbt asks the adapter of a plugin that another plugin depends on."""
 
     @classmethod
     def type(cls) -> str:

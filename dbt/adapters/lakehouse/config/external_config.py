@@ -1,4 +1,4 @@
-"""The configs of `materialized: external`: where a model's rows are written, and as what."""
+"""Configs of `materialized: external`: where and in which format a model's rows are written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENDINGS = (".csv", ".json", ".parquet", ".txt", ".gz")
 
 @dataclass(frozen=True)
 class ExternalConfig:
-    """`location` is an absolute path; `options` are Spark's, as the user gave them."""
+    """`location` is an absolute path; `options` are Spark's, as the user wrote them."""
 
     name: str
     location: str
@@ -33,7 +33,7 @@ class ExternalConfig:
 
     @classmethod
     def of(cls, name: str, config: Mapping[str, Any], root: str) -> ExternalConfig:
-        """The configs of a node. Relative locations are below `root`. Raises `DbtConfigError` with all findings."""
+        """Read the configs of a node. Relative locations start at `root`. Raises `DbtConfigError` with all findings."""
         refuse(external_findings(name, config))
         partition_by = config.get("partition_by") or ()
         return cls(
@@ -46,7 +46,7 @@ class ExternalConfig:
 
 
 def external_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """What cannot be right, and configs of tables, which would have no effect. Each finding begins with `name`."""
+    """Find impossible values, and table configs, which would have no effect. Each finding starts with `name`."""
     for key in OWN_KEYS:
         if key != "partition_by" and config.get(key) not in (None, False, {}, []):
             yield f"{name}: '{key}' is for tables, and an external model writes files: leave it out"
@@ -79,7 +79,7 @@ def _location_findings(name: str, location: str) -> Iterator[str]:
 
 
 def check_places(nodes: Mapping[str, Any], root: str, warehouses: Sequence[str], *, allow_files: bool) -> None:
-    """Refuse external models that would write over each other or into a warehouse, or that the profile does not allow.
+    """Refuse external models that would overwrite each other, write into a warehouse, or are not allowed by the profile.
 
     Raises `DbtConfigError` with all of them.
     """

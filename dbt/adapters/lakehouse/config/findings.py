@@ -1,4 +1,4 @@
-"""What is wrong with configs, told together: each check yields texts, and whoever asks raises one error with all of them."""
+"""Collects what is wrong with configs: checks yield texts, the caller raises one error with all of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from dbt_common.exceptions import DbtConfigError
 
 
 def refuse(findings: Iterable[str]) -> None:
-    """Raise `DbtConfigError` with all findings, a line each; nothing where there are none."""
+    """Raise `DbtConfigError` with one line a finding; nothing if there are none."""
     if found := list(findings):
         raise DbtConfigError("\n".join(found))

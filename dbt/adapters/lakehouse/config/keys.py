@@ -1,9 +1,9 @@
-"""The names of configs: this adapter's own, dbt's, those of other adapters, and the Hudi keys that a config speaks for."""
+"""Names of configs: this adapter's, dbt's, other adapters', and the Hudi keys that a config sets."""
 
 from __future__ import annotations
 
 from dbt.adapters.lakehouse.config.clauses import CLAUSE_KEYS
-from dbt.adapters.lakehouse.config.service_config import SERVICES, SERVICES_LATER
+from dbt.adapters.lakehouse.config.service_config import SERVICES
 
 OWN_KEYS = (
     "table_type",
@@ -24,7 +24,6 @@ OWN_KEYS = (
     "table_version",
     "hoodie",
     *SERVICES,
-    *SERVICES_LATER,
 )
 """Configs of this adapter."""
 
@@ -65,12 +64,12 @@ DBT_KEYS = (
     "static_analysis",
     "sync",
 )
-"""Configs that dbt itself reads although its config classes do not list them for every node type."""
+"""Configs that dbt reads although its config classes do not list them for every node type."""
 
 _PLACE = "tables are at <warehouse>/<schema>/<alias>: set the profile's 'warehouse', and the model's 'schema' and 'alias'"
 _HUDI = "Hudi's own settings go under 'hoodie'"
 _BUCKETS = "bucketing is Hudi's bucket index: index 'bucket', with 'hoodie.bucket.index.num.buckets' under 'hoodie'"
-_ORDER = "files cannot be clustered in this version; 'partition_by' is what prunes them"
+_ORDER = "files are sorted by the config 'clustering': {order_by: [a, b], layout: z_order}"
 _COMPRESSION = "it is 'hoodie.parquet.compression.codec' under 'hoodie'"
 _CLUSTER = "Python models run in dbt's process; where Spark runs is said by the profile's 'method'"
 
@@ -106,10 +105,10 @@ ELSEWHERE = {
     "partitioned_by": "did you mean 'partition_by'?",
     "primary_key": "did you mean 'unique_key'?",
 }
-"""Configs of other adapters that have an answer of their own here."""
+"""Configs of other adapters that get a specific message here."""
 
 WITHOUT_EFFECT = ("sort", "sort_type", "dist", "bind", "unlogged", "transient", "cluster_by", "automatic_clustering", "backup", "indexes")
-"""Hints of other adapters about how a table is stored: a project that runs on several platforms carries them, and they promise nothing."""
+"""Storage hints of other adapters, accepted and ignored: projects for several platforms carry them, and they promise nothing."""
 
 CONFIG_OF_OPTION = {
     "hoodie.datasource.write.recordkey.field": "unique_key",
@@ -128,4 +127,4 @@ CONFIG_OF_OPTION = {
     "hoodie.table.version": "table_version",
     "hoodie.write.table.version": "table_version",
 }
-"""Hudi keys that a dbt config speaks for; given twice they would contradict each other."""
+"""Hudi keys that a dbt config sets. Setting both would be a contradiction."""

@@ -1,7 +1,7 @@
-"""The typed configs of one model, and their translation to engine options.
+"""Typed configs of one model, translated to engine options.
 
-`config_findings` is what `dbt parse` and `dbt compile` ask about every node; `ModelConfig.from_node` is what a write works with.
-A value that cannot be right is refused with the model's name, the value and the nearest valid one.
+`dbt parse` and `dbt compile` call `config_findings` for every node; a write uses `ModelConfig.from_node`. An impossible value is refused
+with the model's name, the value and the nearest valid one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dbt.adapters.lakehouse.config.deletes import deletes_findings, deletes_soft
 from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, external_findings
 from dbt.adapters.lakehouse.config.findings import refuse
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
-from dbt.adapters.lakehouse.config.service_config import SERVICES_LATER, default_options, service_findings, service_options, texts
+from dbt.adapters.lakehouse.config.service_config import default_options, service_findings, service_options, texts
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
 STORED = ("table", "incremental", "snapshot", "seed", "materialized_view")
-"""Materializations that leave a table."""
+"""Materializations that produce a table."""
 _BY_MACRO = {strategy.replace("+", "_"): strategy for strategy in STRATEGIES if "+" in strategy}
-"""Strategies by the names of dbt's macros for them: taken for a strategy of the project's own, such a name would run dbt's statements."""
+"""Names of dbt's strategy macros. As a project's own strategy such a name would run dbt's statements."""
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
 INDEXES_LATER = ("record_level",)
@@ -75,13 +75,13 @@ class LakehouseConfig(AdapterConfig):
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What one model asks of its table. `name` is for messages; column names are as the user wrote them."""
+    """What one model asks of its table. `name` is for messages; column names are spelled as the user wrote them."""
 
     name: str
     materialized: str = "view"
     table_type: str = "cow"
     table_version: int | None = None
-    """Of a new table; None: that of the warehouse's options, or 6."""
+    """Version of a new table; None takes the warehouse's option, or 6."""
     record_key: tuple[str, ...] = ()
     ordering_fields: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class ModelConfig:
 
     @classmethod
     def from_node(cls, node: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> ModelConfig:
-        """The configs of a node as Jinja's `model` holds it. Raises `DbtConfigError` with all findings about its values."""
+        """Read the configs of a node (Jinja's `model`). Raises `DbtConfigError` with all findings."""
         return cls.from_config(node_name(node), node["config"], defaults)
 
     @classmethod
@@ -147,8 +147,8 @@ class ModelConfig:
 
 
 def record_key_of(materialized: str, strategy: str, unique_key: tuple[str, ...]) -> tuple[str, ...]:
-    """The record key: `unique_key`, unless the strategy lets several rows share its value (then the key is generated). A strategy of
-    the project's own keeps it, as its SQL may be a MERGE.
+    """Record key: `unique_key`, unless the strategy lets several rows share it (then keys are generated). A project's own strategy keeps
+    it, because its SQL may be a MERGE.
     """
     if materialized == "incremental" and strategy != "merge" and strategy in STRATEGIES:
         return ()
@@ -156,7 +156,7 @@ def record_key_of(materialized: str, strategy: str, unique_key: tuple[str, ...])
 
 
 def _scd_id(config: Mapping[str, Any]) -> str:
-    """A snapshot's record key: its row identifier, never the model's `unique_key`, of which there are many versions."""
+    """Record key of a snapshot: its row identifier. The model's `unique_key` has many versions."""
     return str((config.get("snapshot_meta_column_names") or {}).get("dbt_scd_id") or "dbt_scd_id")
 
 
@@ -169,7 +169,7 @@ def strategy_of(config: Mapping[str, Any]) -> str:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """A string or a list of them as a tuple; nothing and blanks are left out."""
+    """A string or list of strings as a tuple, without empty entries."""
     if value is None:
         return ()
     listed = [value] if isinstance(value, str) else list(value)
@@ -181,13 +181,12 @@ def node_name(node: Mapping[str, Any]) -> str:
 
 
 def config_findings(name: str, config: Mapping[str, Any], extra: Sequence[str], *, strict: bool = True) -> Iterator[str]:
-    """What is wrong with the configs: unknown keys (those in `extra` that nobody reads) and impossible or contradictory values.
+    """Find unknown keys (those in `extra` that nothing reads) and impossible or contradictory values.
 
-    `strict` is false for models of installed packages, whose configs for other adapters their user cannot change: there only
-    a key that is close to one of ours is refused. A key whose value is none says nothing: projects for several adapters choose so
-    between them. Each finding begins with `name`.
+    `strict` is False for models of installed packages, whose configs for other adapters the user cannot change: only a key close to one of
+    ours is refused there. A key set to none has no effect; projects for several adapters use that. Each finding starts with `name`.
     """
-    # What a Python model asks `dbt.config.get` for is its own.
+    # A Python model's own keys, read by `dbt.config.get`.
     of_external = KEYS if config.get("materialized") == EXTERNAL else ()
     known = (*OWN_KEYS, *DBT_KEYS, *of_external, *(config.get("config_keys_used") or ()))
     for key in extra:
@@ -207,7 +206,7 @@ def _value_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     yield from _flag_findings(name, config)
     unreadable = [*_condition_findings(name, config), *_column_findings(name, config)]
     yield from unreadable
-    if not unreadable:  # what these say together can be told only where each can be read
+    if not unreadable:  # these can be compared only if each of them is readable
         yield from _key_findings(name, config)
         yield from _strategy_findings(name, config)
         is_ordered = bool(_ordering_fields(config))
@@ -234,7 +233,7 @@ def _choice_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _flag_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """A text such as 'false' would count as true."""
+    """Find texts such as 'false', which would count as true."""
     for key in FLAGS:
         value = config.get(key)
         if value is not None and not isinstance(value, bool):
@@ -242,7 +241,7 @@ def _flag_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _condition_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """Conditions are SQL: of a mapping the keys would count, and a plain true would hold for every row."""
+    """Find conditions that are no SQL text: a mapping would count by its keys, and a plain true would match every row."""
     unreadable = set()
     for key in CONDITIONS:
         value = config.get(key)
@@ -259,7 +258,7 @@ def _condition_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _column_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """Columns are a name or a list of names: of a mapping, as other adapters take one, the keys would count as columns."""
+    """Find column configs that are neither a name nor a list of names: a mapping, which other adapters accept, would count by its keys."""
     for key in COLUMNS:
         value = config.get(key)
         listed = [value] if isinstance(value, str) or value is None else value
@@ -271,7 +270,7 @@ def _column_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _listed_in_text(value: Any) -> Iterator[tuple[str, list[str]]]:
-    """Texts that are several names with commas between, each with these names."""
+    """Texts that hold several comma-separated names, each with those names."""
     for one in names(value):
         several = [part.strip() for part in one.split(",")]
         if len(several) > 1 and all(_WORD.fullmatch(part) for part in several):
@@ -296,7 +295,7 @@ def _key_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _need_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """Configs that would have no effect on rows with generated keys. A snapshot has its own key."""
+    """Find configs without effect on rows with generated keys. A snapshot has its own key."""
     materialized = str(config.get("materialized"))
     if materialized not in ("table", "incremental", "materialized_view", "seed"):
         return
@@ -359,7 +358,7 @@ def _materialized_findings(name: str, config: Mapping[str, Any]) -> Iterator[str
 
 
 def strategy_findings(name: str, config: Mapping[str, Any], macros: Collection[str]) -> Iterator[str]:
-    """A mistyped strategy: not ours, no macro of the project, and close to one of ours. dbt itself refuses the rest when it runs."""
+    """Find a mistyped strategy: not ours, no macro of the project, and close to one of ours. dbt refuses others at run time."""
     if config.get("materialized") != "incremental":
         return
     strategy = strategy_of(config)
@@ -386,9 +385,6 @@ def _hoodie_findings(name: str, hoodie: Any) -> Iterator[str]:
 def _unavailable_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if _lower(config.get("index"), "auto") in INDEXES_LATER:
         yield f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'bloom' or 'bucket'"
-    for service in SERVICES_LATER:
-        if config.get(service):
-            yield f"{name}: '{service}' is not available in this version; leave it out"
     version = config.get("table_version")
     if version is not None and (isinstance(version, bool) or str(version).strip() not in TABLE_VERSIONS):
         yield f"{name}: table_version {version!r} is none that tables are made in; use {', '.join(TABLE_VERSIONS)}, or leave it out"

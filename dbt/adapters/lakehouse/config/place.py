@@ -1,4 +1,4 @@
-"""Where a profile's `warehouse` is: a relative one belongs to the project, whatever directory dbt is started in (docs/adr/0047)."""
+"""Location of a profile's `warehouse`: relative paths start at the project, wherever dbt is started (docs/adr/0047)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADDRESS = re.compile(rf"(?P<scheme>{'|'.join(SCHEMES)}):/?(?P<rest>[^/].*)", re
 
 
 def check_directory(key: str, given: str) -> None:
-    """Refuse what would be an oddly named directory, and is meant to be something else. Raises `DbtConfigError` with the profile's key."""
+    """Refuse values that would make an oddly named directory and mean something else. Raises `DbtConfigError` with the profile's key."""
     if found := _VARIABLE.search(given):
         wanted = given.replace(found[0], f"{{{{ env_var('{found['name']}') }}}}")
         raise DbtConfigError(f"{key} '{given}' has a variable of the shell, which dbt does not replace: write \"{wanted}\"")
@@ -27,14 +27,14 @@ def check_directory(key: str, given: str) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """The directory of a warehouse. `older` is where the project would have it, if the warehouse is still where dbt was started."""
+    """Directory of a warehouse. `older`: its place below the project, if the warehouse still is where dbt was started."""
 
     path: Path
     older: Path | None = None
 
     @classmethod
     def of(cls, given: str, project: Path) -> Place:
-        """The directory that `given` means for a project: one that was made where dbt is started, by older versions, is kept."""
+        """Directory that `given` means for a project. A directory that older versions made where dbt is started is kept."""
         wanted = (project / Path(given).expanduser()).resolve()
         started = Path(given).expanduser().resolve()
         if started != wanted and _is_warehouse(started):
@@ -43,7 +43,7 @@ class Place:
 
     @property
     def warning(self) -> str | None:
-        """Says that the warehouse is still where dbt was started; None for one in its place."""
+        """Warning that the warehouse still is where dbt was started; None if it is in its place."""
         if self.older is None:
             return None
         other = f"another one, at {self.older}, is not used" if _is_warehouse(self.older) else f"it belongs at {self.older}"
@@ -54,12 +54,12 @@ class Place:
 
 
 def project_folder() -> Path:
-    """The directory of the project that dbt's command is for; the current directory where no command of dbt runs."""
+    """Project directory of the running dbt command; the current directory outside of one."""
     context = click.get_current_context(silent=True)
     flags = context.obj.get("flags") if context is not None and isinstance(context.obj, dict) else None
     return Path(getattr(flags, "PROJECT_DIR", None) or ".").resolve()
 
 
 def _is_warehouse(folder: Path) -> bool:
-    """Whether something was made in it as in a warehouse: a schema, or a table."""
+    """True if the directory holds a schema or table, as a warehouse does."""
     return any(True for pattern in ("*/.schema.json", "*/*/.hoodie") for _ in folder.glob(pattern))

@@ -1,4 +1,4 @@
-"""The address of a Spark Connect server, and its token, which is kept apart: an address is shown, a token never is."""
+"""Address of a Spark Connect server, and its token. Messages show the address, never the token."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dbt_common.exceptions import DbtConfigError
 
 _PORT = 15002
 _PLAIN = ("use_ssl", "user_id", "user_agent", "grpc_")
-"""Parameters (or how their names begin) whose values are shown. Others are headers, which may be secrets, too."""
+"""Parameters (or their prefixes) whose values may be shown. Others are headers and may be secret."""
 _SHAPE = "write it as sc://host:port, with parameters behind '/;', as in sc://host:15002/;use_ssl=true"
 
 
 @dataclass(frozen=True)
 class Remote:
-    """As PySpark takes it (`sc://host:port/;key=value;...`). `parameters` are as they were written, without the token."""
+    """Address for PySpark (`sc://host:port/;key=value;...`). `parameters` are as written, without the token."""
 
     host: str
     port: int
@@ -25,7 +25,7 @@ class Remote:
 
     @classmethod
     def of(cls, url: str | None, host: str | None, port: int | None, token: str | None) -> Remote:
-        """What a profile says: a `url`, or a `host` and perhaps a `port`. Raises `DbtConfigError`, in which no token is."""
+        """Read a profile's `url`, or `host` and optional `port`. Raises `DbtConfigError`, which never holds a token."""
         if url is not None and (host is not None or port is not None):
             raise DbtConfigError("A lakehouse profile names a Spark Connect server by 'url' or by 'host' and 'port', not by both.")
         if url is None and host is None:
@@ -39,7 +39,7 @@ class Remote:
 
     @property
     def shown(self) -> str:
-        """The address for people: no token, and of headers the names only."""
+        """Address for messages: no token, and only the names of headers."""
         return self._with(one if one.startswith(_PLAIN) else f"{one.partition('=')[0]}=***" for one in self.parameters)
 
     @property
@@ -65,7 +65,7 @@ def _parsed(url: str) -> Remote:
         parts = urlsplit(f"//{address}")
         host, port = parts.hostname, parts.port
     except ValueError:
-        # Its text repeats what was given, in which a token may be.
+        # Its message repeats the given text, which may hold a token.
         raise DbtConfigError(f"The url of the Spark Connect server is none: {_SHAPE}") from None
     if not host or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
         raise DbtConfigError(f"The url of the Spark Connect server is none: {_SHAPE}")

@@ -1,8 +1,8 @@
-"""The configs `compaction`, `cleaning` and `archiving` of a model, and the engine options that they mean."""
+"""The configs `compaction`, `clustering`, `cleaning` and `archiving` of a model, and the engine options that they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbt.adapters.lakehouse.names import did_you_mean
@@ -14,6 +14,12 @@ SERVICES: dict[str, dict[str, str]] = {
         "seconds": "hoodie.compact.inline.max.delta.seconds",
         "strategy": "hoodie.compaction.strategy",
         "mode": "",
+    },
+    "clustering": {
+        "order_by": "hoodie.clustering.plan.strategy.sort.columns",
+        "layout": "hoodie.layout.optimize.strategy",
+        "commits": "hoodie.clustering.inline.max.commits",
+        "trigger": "",
     },
     "cleaning": {
         "automatic": "hoodie.clean.automatic",
@@ -31,38 +37,58 @@ SERVICES: dict[str, dict[str, str]] = {
     },
 }
 """Short names of what table services take, and Hudi's keys for them."""
-SERVICES_LATER = ("clustering",)
 COMPACTION_MODES = {
     "inline": {"hoodie.compact.inline": "true"},
     "async": {"hoodie.compact.inline": "false", "hoodie.compact.schedule.inline": "true"},
     "none": {"hoodie.compact.inline": "false"},
 }
 """What a model does when a compaction is due: run it, plan it for another process, or nothing."""
+CLUSTERING_TRIGGERS = {
+    "inline": {"hoodie.clustering.inline": "true"},
+    "async": {"hoodie.clustering.inline": "false", "hoodie.clustering.schedule.inline": "true"},
+    "none": {"hoodie.clustering.inline": "false"},
+}
+"""As `COMPACTION_MODES`, of a clustering."""
+LAYOUTS = ("linear", "z_order", "z-order", "zorder", "hilbert")
 
 
 def default_options(config: Mapping[str, Any]) -> dict[str, str]:
-    """A merge-on-read model compacts after its own commit, when that is due, unless something says otherwise."""
+    """By default a merge-on-read model compacts after its own commit, when a compaction is due."""
     return dict(COMPACTION_MODES["inline"]) if _is_mor(config) else {}
 
 
 def service_options(config: Mapping[str, Any]) -> dict[str, str]:
-    """Engine options of what the model says of table services."""
+    """Engine options of the model's table services."""
     chosen: dict[str, str] = {}
     for service, keys in SERVICES.items():
         given = config.get(service) or {}
         if given.get("mode") is not None:
             chosen |= COMPACTION_MODES[str(given["mode"]).lower()]
+        if service == "clustering" and given:
+            chosen |= CLUSTERING_TRIGGERS[_trigger(given)]
+            given = {**given, "order_by": _joined(given.get("order_by"))}
         chosen |= texts({keys[key]: value for key, value in given.items() if keys[key]})
     return chosen
 
 
+def _trigger(clustering: Mapping[str, Any]) -> str:
+    return "inline" if clustering.get("trigger") is None else str(clustering["trigger"]).lower()
+
+
+def _joined(columns: Any) -> str | None:
+    """Names of columns, a list or a single one, as the engine's option has them."""
+    if columns is None or isinstance(columns, str):
+        return columns
+    return ",".join(map(str, columns))
+
+
 def texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options as text: booleans in lower case. A key whose value is none says nothing."""
+    """Options as text, booleans in lower case. A key set to none is left out."""
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items() if value is not None}
 
 
 def service_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """What the configs of table services cannot hold, with `name`."""
+    """Find values that the configs of table services cannot have; findings start with `name`."""
     for service, keys in SERVICES.items():
         given = config.get(service)
         if given is None:
@@ -80,6 +106,23 @@ def service_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: compaction mode '{mode}' is not one of {', '.join(COMPACTION_MODES)}"
     if compaction and not _is_mor(config):
         yield f"{name}: compaction is for table_type 'mor'; a copy-on-write table has nothing to compact"
+    clustering = config.get("clustering")
+    yield from _clustering_findings(name, clustering if isinstance(clustering, Mapping) else {})
+
+
+def _clustering_findings(name: str, clustering: Mapping[str, Any]) -> Iterator[str]:
+    if _trigger(clustering) not in CLUSTERING_TRIGGERS:
+        yield f"{name}: clustering trigger '{_trigger(clustering)}' is not one of {', '.join(CLUSTERING_TRIGGERS)}"
+    columns, layout = clustering.get("order_by"), clustering.get("layout")
+    names = [] if columns is None else [columns] if isinstance(columns, str) else columns
+    if not isinstance(names, Sequence) or not all(isinstance(one, str) and one.strip() for one in names):
+        yield f"{name}: clustering order_by is a list of columns, not {columns!r}"
+    elif any("," in one for one in names):
+        yield f"{name}: clustering order_by {columns!r} is one name: several columns are a list"
+    if layout is not None and str(layout).lower() not in LAYOUTS:
+        yield f"{name}: clustering layout '{layout}' is not one of linear, z_order, hilbert"
+    elif layout is not None and str(layout).lower() != "linear" and not names:
+        yield f"{name}: clustering layout '{layout}' needs columns: order_by"
 
 
 def _is_mor(config: Mapping[str, Any]) -> bool:

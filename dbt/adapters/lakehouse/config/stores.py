@@ -1,4 +1,4 @@
-"""A warehouse in an object store: what a profile says of it, what of that may be shown, and how Spark is told to read there itself."""
+"""A warehouse in an object store: the profile's options, which of them may be shown, and Spark's own settings for reading there."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SCHEMES = ("s3", "s3a", "gs", "az")
 READ_FILES = "lakehouse.read.files"
 REDACTION = "spark.redaction.regex"
 SECRET = r"(?i)secret|password|token|access[._]?key|account[._]?key|credential|(^|[._])sas|private"
-"""Names of settings whose values nobody is shown: Spark's own pattern, and what other stores call theirs."""
+"""Names of settings whose values are never shown: Spark's redaction pattern, plus names that other stores use."""
 _SHOWN = frozenset({
     *("endpoint", "base_url", "region", "allow_http", "virtual_hosted_style_request", "account_name", "skip_signature"),
     *("allow_invalid_certificates", "timeout", "connect_timeout", "proxy_url"),
 })  # fmt: skip
 _EVERY = frozenset({"allow_http", "allow_invalid_certificates", "skip_signature", "timeout", "connect_timeout", "proxy_url"})
 _TOLD = ("virtual_hosted_style_request", "skip_signature")
-"""Flags that Spark is told, too: the store takes other texts for true (1, on, yes), and the two would read in different places."""
+"""Flags that Spark gets as well. The store takes other texts for true (1, on, yes), and the two would read different places."""
 _S3 = _EVERY | {
     *("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "virtual_hosted_style_request"),
     *("server_side_encryption", "sse_kms_key_id", "sse_bucket_key_enabled", "request_payer"),
@@ -39,9 +39,7 @@ NAMES = {
         *("token", "msi_endpoint", "use_emulator", "use_fabric_endpoint", "container_name"),
     },
 }  # fmt: skip
-"""The `storage_options` of each scheme that most profiles have: what is nearly one of them, and is none that the store knows, is meant to
-be it.
-"""
+"""Common `storage_options` of each scheme, to detect misspelled names that the store does not know."""
 _S3A = "org.apache.hadoop.fs.s3a"
 _HADOOP = re.compile(r"hadoop-client-api-(\d[\w.]*?)\.jar")
 _JAR_KEYS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
@@ -49,7 +47,7 @@ _JAR_KEYS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """The place of a warehouse: `scheme` and `bucket` of its address, and the profile's `storage_options`."""
+    """Place of a warehouse: `scheme` and `bucket` of its address, and the profile's `storage_options`."""
 
     scheme: str
     bucket: str
@@ -57,7 +55,7 @@ class ObjectStore:
 
     @classmethod
     def of(cls, warehouse: str, options: Mapping[str, str]) -> ObjectStore | None:
-        """None for a directory. Raises `DbtConfigError` for an address that is none; what may be secret in it is not repeated."""
+        """None for a directory. Raises `DbtConfigError` for an invalid address, without repeating what may be secret in it."""
         if "://" not in warehouse or warehouse.startswith("file:"):
             if options:
                 raise DbtConfigError("storage_options belong to a warehouse in an object store (s3://, gs://, az://), not to a directory.")
@@ -70,7 +68,7 @@ class ObjectStore:
         if not place.netloc:
             raise DbtConfigError(f"warehouse: {warehouse} names no bucket: write {place.scheme}://bucket/path")
         for name in options:
-            # The store itself knows more names, and refuses others when it is opened; Spark is told by these.
+            # The store knows more names and refuses unknown ones on opening; these are the ones that Spark gets.
             hint = "" if name in NAMES[place.scheme] else did_you_mean(name, NAMES[place.scheme])
             if hint:
                 raise DbtConfigError(f"storage_options: '{name}' is no option of {place.scheme}://{hint}")
@@ -83,7 +81,7 @@ class ObjectStore:
         return self.scheme in ("s3", "s3a")
 
     def spark_settings(self) -> dict[str, str]:
-        """Settings of Hadoop's S3A for this bucket and no other one. Without keys S3A looks for them itself, in its own chain."""
+        """Hadoop S3A settings for this bucket only. Without keys S3A uses its own credential chain."""
         given, prefix = self.options, f"spark.hadoop.fs.s3a.bucket.{self.bucket}."
         found = dict(_connection(given))
         if given.get("access_key_id"):
@@ -93,7 +91,7 @@ class ObjectStore:
             found["aws.credentials.provider"] = f"{_S3A}.{provider}"
         elif given.get("skip_signature") == "true":
             found["aws.credentials.provider"] = f"{_S3A}.AnonymousAWSCredentialsProvider"
-        # The engine names its files s3://, which S3A answers to when it is told.
+        # The engine names its files s3://; this makes S3A answer to that scheme.
         return {"spark.hadoop.fs.s3.impl": f"{_S3A}.S3AFileSystem", **{f"{prefix}{key}": value for key, value in found.items()}}
 
 
@@ -107,7 +105,7 @@ def _connection(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def shown_options(options: Mapping[str, str]) -> dict[str, str]:
-    """What may be printed of `storage_options`: names all, values where they are known to be no secret."""
+    """`storage_options` for printing: all names, and the values that are known to be no secret."""
     return {key: _without_user(value) if key in _SHOWN else "***" for key, value in options.items()}
 
 
@@ -116,7 +114,7 @@ def _without_user(value: str) -> str:
 
 
 def text_options(options: Any) -> dict[str, str]:
-    """Raises `DbtConfigError` for what is no mapping of names to plain values; values are not repeated."""
+    """Raise `DbtConfigError` unless the value maps names to plain values; values are not repeated."""
     if not isinstance(options, Mapping):
         raise DbtConfigError("storage_options is a mapping of names to values, as {region: eu-central-1}")
     for key, value in options.items():
@@ -126,12 +124,12 @@ def text_options(options: Any) -> dict[str, str]:
 
 
 def coordinates(spark_home: Path | None) -> str:
-    """The Maven coordinates of what Spark needs to read s3:// itself, which bring the AWS SDK along."""
+    """Maven coordinates of S3A for Spark; they bring the AWS SDK."""
     return f"org.apache.hadoop:hadoop-aws:{hadoop_version(spark_home) or '<the version of Hadoop in your Spark>'}"
 
 
 def hadoop_version(spark_home: Path | None) -> str | None:
-    """That of Spark's own Hadoop: S3A of another one does not work with it."""
+    """Version of Spark's own Hadoop. S3A of another version does not work with it."""
     for path in (spark_home / "jars").iterdir() if spark_home else ():
         if found := _HADOOP.fullmatch(path.name):
             return found[1]
@@ -139,12 +137,12 @@ def hadoop_version(spark_home: Path | None) -> str | None:
 
 
 def names_s3a(spark_config: Mapping[str, str]) -> bool:
-    """Whether the user's own settings bring S3A."""
+    """True if the user's own settings bring S3A."""
     return any("hadoop-aws" in spark_config.get(key, "") for key in _JAR_KEYS)
 
 
 def jars_in(folder: str, spark_home: Path | None) -> list[str]:
-    """The jars of the profile's `jars`. Raises `DbtConfigError` where S3A is not among them, or not Spark's, naming what is wanted."""
+    """Jars of the profile's `jars`. Raises `DbtConfigError` if S3A is missing or of another version than Spark's, naming what is needed."""
     wanted = f"put the jars of {coordinates(spark_home)} and what it depends on (the AWS SDK's bundle) there"
     place = Path(folder)
     if not place.is_dir():

@@ -1,4 +1,4 @@
-"""What models see as `target`, beside the keys of the profile."""
+"""What models see as `target`, besides the profile's keys."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dbt.adapters.lakehouse.names import CATALOG
 
 
 class TargetCredentials(LakehouseCredentials):
-    """A profile whose `target.database` is the name of the one catalog: packages write `{{ target.database }}.information_schema.tables`.
+    """Profile whose `target.database` names the one catalog: packages write `{{ target.database }}.information_schema.tables`.
 
-    Nothing else has a database: a profile may not name one, and a relation that is made with the catalog's name has none.
+    Nothing else has a database: a profile may not set one, and relations made with the catalog's name have none.
     """
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:

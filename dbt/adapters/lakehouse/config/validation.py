@@ -1,4 +1,4 @@
-"""Configs of every node, checked when dbt has parsed the project: `dbt parse`, `dbt compile` and `dbt run` refuse a wrong one alike."""
+"""Checks the configs of every node after parsing, so that `dbt parse`, `dbt compile` and `dbt run` refuse a wrong one alike."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ OF_COLUMNS = ("unique_key", "partition_by", "merge_update_columns")
 SQL_ONLY = ("view", "ephemeral", "materialized_view")
 
 OptionFindings = Callable[[Mapping[str, Any]], Iterable[str]]
-"""What is wrong with `hoodie.*` options, a text each."""
+"""Finds what is wrong with `hoodie.*` options, one text each."""
 
 
 def check_all(*checks: Callable[[], None]) -> None:
-    """Run every check, and raise one `DbtConfigError` with what all of them found: a project is mended in one go."""
+    """Run every check and raise one `DbtConfigError` with all findings, so that a project can be corrected in one go."""
     if found := [text for check in checks if (text := _finding(check))]:
         raise DbtConfigError("\n".join(found))
 
@@ -39,7 +39,7 @@ def _finding(check: Callable[[], None]) -> str | None:
 
 
 def check_threads(threads: Any) -> None:
-    """Raise `DbtConfigError` for a number of threads that runs nothing: dbt would end in an error of Python's."""
+    """Raise `DbtConfigError` for a thread count below one. dbt would end in a Python error."""
     if isinstance(threads, int) and threads < 1:
         raise DbtConfigError(f"threads is 1 or more, not {threads}: correct the profile's 'threads', or --threads")
 
@@ -52,8 +52,8 @@ def check_profile(hoodie: Mapping[str, Any], option_findings: OptionFindings) ->
 def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str], option_findings: OptionFindings) -> None:
     """Check the enabled models, seeds and snapshots of a manifest.
 
-    `macros` are the names of all macros (a strategy may be one of the user's); `option_findings` finds unknown `hoodie.*` keys.
-    All findings about all nodes are reported together. Raises `DbtConfigError`.
+    `macros` are the names of all macros (a strategy may be the user's own); `option_findings` finds unknown `hoodie.*` keys. Raises one
+    `DbtConfigError` with all findings.
     """
     found = [text for node in nodes.values() for text in _findings(node, project, macros, option_findings)]
     found += _one_relation_twice(nodes)
@@ -61,7 +61,7 @@ def check_nodes(nodes: Mapping[str, Any], project: str, macros: Collection[str],
 
 
 def check_sources(sources: Iterable[Any], nodes: Mapping[str, Any]) -> None:
-    """Refuse a source that reads files and has the name of a model's relation, as it would be unclear which of the two is meant.
+    """Refuse a source that reads files and has the name of a model's relation: the name would be ambiguous.
 
     Raises `DbtConfigError`.
     """
@@ -92,7 +92,7 @@ def _findings(node: Any, project: str, macros: Collection[str], option_findings:
     yield from strategy_findings(name, config, macros)
     if not found:
         yield from _contract_findings(name, node)
-    services = service_options(config) if not found else {}  # of services that can be read
+    services = service_options(config) if not found else {}  # of services with readable configs
     hoodie = config.get("hoodie")
     given = {key: value for key, value in hoodie.items() if key not in CONFIG_OF_OPTION} if isinstance(hoodie, Mapping) else {}
     yield from (f"{name}: {text}" for text in option_findings({**services, **given}))
@@ -105,7 +105,7 @@ def _language_findings(name: str, node: Any) -> Iterator[str]:
 
 
 def _contract_findings(name: str, node: Any) -> Iterator[str]:
-    """Columns that configs name and that an enforced contract, which has all columns of the model, does not."""
+    """Columns that configs name but an enforced contract, which lists all columns of the model, does not."""
     contract, columns = getattr(node.config, "contract", None), list(getattr(node, "columns", None) or {})
     if not getattr(contract, "enforced", False) or not columns or node.config.get("materialized") not in STORED:
         return
@@ -115,8 +115,8 @@ def _contract_findings(name: str, node: Any) -> Iterator[str]:
 
 
 def _one_relation_twice(nodes: Mapping[str, Any]) -> Iterator[str]:
-    """Nodes whose relations differ in case only, which here are one: the second would replace what the first wrote. dbt itself compares
-    names as they are written, and has refused equal ones before.
+    """Nodes whose relations differ only in case. They are one relation here, so the second would overwrite the first. dbt compares names as
+    written, and has already refused equal ones.
     """
     owners: dict[tuple[str, str], Any] = {}
     for node in nodes.values():

@@ -1,4 +1,4 @@
-"""Where Spark runs: one environment a process and profile, behind one interface."""
+"""Where Spark runs: one environment per process and profile, behind one interface."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _current: dict[tuple[object, ...], Environment] = {}
 
 
 def environment_of(credentials: LakehouseCredentials) -> Environment:
-    """The environment of a profile. Nothing is started; its first `session()` does that."""
+    """Environment of a profile. Starts nothing; its first `session()` does."""
     place = (credentials.remote, credentials.connect_retries, credentials.connect_timeout) if credentials.method == "connect" else ()
     store = (credentials.warehouse, *sorted(credentials.storage_options.items()), credentials.jars) if credentials.spark_reads else ()
     key = (credentials.method, *place, *store, tuple(sorted(credentials.spark_config.items())))

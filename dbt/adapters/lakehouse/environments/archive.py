@@ -1,8 +1,8 @@
-"""The class archive: what a JVM learns about Spark's classes when it loads them, kept in a file for the next ones (Java's AppCDS).
+"""Class archives (Java's AppCDS): the classes that a JVM loads for Spark, kept in a file for later JVMs.
 
-Half of what a new embedded Spark computes is that. An archive is good for one Java and one set of Spark's jars, which its name says, with
-its size and checksum. It is made by a process of its own, once a first one had to do without (`archive_builder`). Nothing here raises:
-without an archive Spark starts as it always did.
+Loading them is half of the CPU time of a new embedded Spark. An archive fits one Java and one set of Spark jars, which its name encodes,
+with its size and checksum. A separate process makes it after a first run without one (`archive_builder`). Nothing here raises: without an
+archive Spark starts as usual.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dbt.adapters.events.logging import AdapterLogger
 logger = AdapterLogger("Lakehouse")
 
 VARIABLE = "LAKEHOUSE_JVM_CACHE"
-"""Instead of the profile's default: a folder, `true` or `false`."""
+"""Overrides the profile's default: a folder, `true` or `false`."""
 _YES, _NO = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 _NAME = re.compile(r"-([0-9a-f]+)-([0-9a-f]{8})\.jsa")
 BUILDER = "dbt.adapters.lakehouse.environments.archive_builder"
@@ -43,13 +43,13 @@ _PIECE = 1 << 22
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """The place of the archive of one Java and one Spark. `name` stands for both."""
+    """Place of the archive for one Java and one Spark. `name` stands for both."""
 
     folder: Path
     name: str
 
     def find(self) -> Path | None:
-        """The archive, if it is whole and nobody else's; a damaged one is removed. The look at its bytes brings them into memory, too."""
+        """The archive, if it is whole and owned by this user; a damaged one is removed. Reading its bytes also brings them into memory."""
         made = self._made()
         return next((path for path in made if _is_good(path)), None) if made and _is_ours(self.folder) else None
 
@@ -58,16 +58,16 @@ class ClassArchive:
 
     @property
     def failure(self) -> Path:
-        """Says why the last attempt made no archive."""
+        """Records why the last attempt made no archive."""
         return self.folder / f"{self.name}.failed"
 
     @property
     def busy(self) -> Path:
-        """There while one is made."""
+        """Exists while an archive is being made."""
         return self.folder / f"{self.name}.building"
 
     def wanted(self) -> bool:
-        """Whether to make one now: nobody does, it did not fail of late, and there is room."""
+        """True if an archive should be made now: no process is making one, none failed recently, and there is room."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             room = shutil.disk_usage(self.folder).free > _NEEDED_BYTES and os.access(self.folder, os.W_OK)
@@ -79,7 +79,7 @@ class ClassArchive:
         return not _younger(self.failure, _RETRY_S) and not _younger(self.busy, _BUSY_S)
 
     def claim(self) -> bool:
-        """Say that one is made; False where somebody else does."""
+        """Record that this process makes one; False if another one does."""
         if not _younger(self.busy, _BUSY_S):
             self.busy.unlink(missing_ok=True)
         try:
@@ -89,13 +89,13 @@ class ClassArchive:
         return True
 
     def publish(self, dumped: Path) -> Path:
-        """Give an archive its name, in one step: of two that are made at once both are good."""
+        """Give an archive its name in one step. Of two made at once, both are good."""
         path = self.folder / f"{self.name}-{dumped.stat().st_size:x}-{_checksum(dumped):08x}.jsa"
         os.replace(dumped, path)
         return path
 
     def sweep(self) -> None:
-        """Remove what was not used for long, and what attempts left that were cut off."""
+        """Remove archives unused for long, and leftovers of interrupted attempts."""
         for path in [*self.folder.glob("spark-*.jsa"), *self.folder.glob("spark-*.failed"), *self.folder.glob("spark-*.building")]:
             if not _younger(path, _UNUSED_S):
                 path.unlink(missing_ok=True)
@@ -105,29 +105,29 @@ class ClassArchive:
 
 
 def folder_of(choice: bool | str) -> Path | None:
-    """The folder that the profile's `jvm_cache` means; None where there is to be none."""
+    """Folder that the profile's `jvm_cache` means; None if archives are turned off."""
     named = str(choice).lower()
     if named in _YES:
         choice = os.environ.get(VARIABLE, "")
         named = choice.lower()
-    if named in _NO or not hasattr(os, "getuid"):  # whose a file is cannot be told
+    if named in _NO or not hasattr(os, "getuid"):  # the file's owner cannot be determined
         return None
     try:
         if named and named not in _YES:
             return Path(str(choice)).expanduser().resolve()
-        return None if os.environ.get("CI") else _user_cache()  # what is made there goes with the machine
-    except (OSError, RuntimeError, ValueError) as error:  # a user without a home, a ring of links, no path at all
+        return None if os.environ.get("CI") else _user_cache()  # a cache folder made there disappears with the machine
+    except (OSError, RuntimeError, ValueError) as error:  # a user without a home, a loop of links, no path at all
         logger.debug(f"No class archive is used: {error}")
         return None
 
 
 def _user_cache() -> Path:
-    base = Path(os.environ.get("XDG_CACHE_HOME") or "")  # to be ignored where it is relative, says its specification
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "")  # its specification says to ignore relative values
     return ((base if base.is_absolute() else Path.home() / ".cache") / "dbt-lakehouse").resolve()
 
 
 def archive_for(folder: Path, java: str, spark_home: Path) -> ClassArchive | None:
-    """The place of the archive for what `java -version` prints and Spark's jars; None where Java's options cannot name it."""
+    """Place of the archive for the output of `java -version` and Spark's jars; None if Java's options cannot hold its path."""
     if any(letter in str(folder) for letter in ':"\\'):
         return None
     try:
@@ -138,7 +138,7 @@ def archive_for(folder: Path, java: str, spark_home: Path) -> ClassArchive | Non
 
 
 def _fingerprint(java: str, spark_home: Path) -> str:
-    """Java refuses an archive when the time (in whole seconds, as in images) or size of a jar differs, or their order."""
+    """Java rejects an archive if a jar's time (whole seconds, as in images), size or order differs."""
     found = hashlib.sha256(f"{java}\0{spark_home}\0{os.environ.get('JAVA_HOME', '')}\0".encode())
     for name in _CLASS_PATH:
         found.update(f"{name}={os.environ.get(name, '')}\0".encode())
@@ -149,7 +149,7 @@ def _fingerprint(java: str, spark_home: Path) -> str:
 
 
 def archive_options(path: Path, chosen: str) -> str:
-    """Java options to use the archive, where the user's own say nothing about one. If it does not fit, Java goes on without a word."""
+    """Java options to use the archive, unless the user's own name one. If it does not fit, Java silently continues without it."""
     said = " ".join([chosen, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)])
     if any(option in said for option in _OWN_CHOICE):
         return ""
@@ -157,7 +157,7 @@ def archive_options(path: Path, chosen: str) -> str:
 
 
 def tell_refused(path: Path, pid: int) -> None:
-    """Have dbt's log say it where the JVM does without the archive: other options or another class path than it was made with."""
+    """Log a line if the JVM could not use the archive: other options or another class path."""
     try:
         used = str(path) in Path(f"/proc/{pid}/maps").read_text()
     except OSError:
@@ -167,7 +167,7 @@ def tell_refused(path: Path, pid: int) -> None:
 
 
 def build_at_exit(archive: ClassArchive) -> None:
-    """Have an archive made when this process has ended, by another one that takes what time is left over."""
+    """Schedule an archive to be made by another process, at low priority, after this one has ended."""
     if archive.wanted():
         atexit.register(_build, archive)
 
@@ -185,14 +185,14 @@ def _build(archive: ClassArchive) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether only this user and root can change what lies there. Java runs what an archive says, so who can write there is this user."""
+    """True if only this user and root can write there. Java runs the code in an archive, so a writer there acts as this user."""
     for place in (folder, *folder.parents):
         try:
             seen = place.lstat()
         except OSError as error:
             logger.debug(f"No class archive is used: {error}")
             return False
-        # In a directory like /tmp others may make files, but not put theirs in the place of this user's.
+        # In a directory like /tmp others may create files, but not replace this user's.
         shared = place != folder and seen.st_mode & stat.S_ISVTX
         if not _is_own(seen, stat.S_ISDIR, 0 if shared else stat.S_IWGRP | stat.S_IWOTH):
             logger.debug(f"No class archive is used: others can write in {place}, or it is a link")
@@ -210,7 +210,7 @@ def _is_good(path: Path) -> bool:
             logger.debug(f"The class archive {path} is not used: it is somebody else's, or others can write it")
             return False
         if _is_whole(path):
-            with contextlib.suppress(OSError):  # one that can only be read is as good: the time only says that it is in use
+            with contextlib.suppress(OSError):  # a read-only archive works too: the time only records that it is in use
                 os.utime(path)
             return True
         path.unlink()

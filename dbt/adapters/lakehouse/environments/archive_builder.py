@@ -1,6 +1,6 @@
-"""`python -m dbt.adapters.lakehouse.environments.archive_builder FOLDER NAME`: make a class archive, or tell by a file why not.
+"""`python -m dbt.adapters.lakehouse.environments.archive_builder FOLDER NAME`: make a class archive, or record why not.
 
-An embedded Spark does a little of everything that models do, and its JVM writes down at its end which classes it had loaded.
+An embedded Spark runs a little of everything that models use; at its end the JVM writes down which classes it loaded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _DUMP_TIMEOUT_S = 900
 _TIMEOUT_S = 3000
-"""Of all of it: less than the time after which somebody else would begin."""
+"""Limit of the whole run, in seconds: less than the time after which another process would start."""
 _ROWS = "select id, cast(id % 3 as string) as name, cast(id as decimal(12, 2)) as amount, current_timestamp() as at from range(100)"
 _QUERIES = (
     "select name, count(*), sum(amount), max(at) from s.t group by name having count(*) > 1 order by name",
@@ -37,9 +37,9 @@ _QUERIES = (
 
 
 def main(folder: str, name: str, nice: str = "19") -> None:
-    """Make the archive, unless somebody else does."""
+    """Make the archive, unless another process does."""
     os.nice(int(nice))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left, the JVM neither
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left behind, including the JVM
     signal.signal(signal.SIGALRM, _too_long)
     _first_to_go()
     archive = ClassArchive(Path(folder), name)
@@ -65,7 +65,7 @@ def _too_long(*_: object) -> None:
 
 
 def _first_to_go() -> None:
-    """Where memory gets short, Linux ends this process and its JVM, and not a dbt that runs beside them."""
+    """If memory runs short, let Linux end this process and its JVM before a dbt that runs beside them."""
     with contextlib.suppress(OSError):  # other systems have no such file
         Path("/proc/self/oom_score_adj").write_text("1000")
 
@@ -77,7 +77,7 @@ def _make(dumped: Path) -> None:
         chosen = {
             "spark.master": "local[2]",
             "spark.driver.memory": "1g",
-            "spark.eventLog.enabled": "false",  # no run that anybody looks for
+            "spark.eventLog.enabled": "false",  # keep this run out of everybody's sight
             "spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={dumped}" -Xlog:cds*=off',
         }
         conf = start_conf(chosen)
@@ -85,7 +85,7 @@ def _make(dumped: Path) -> None:
         class_path = _work_a_little(conf, str(work))
         assert jvm.process is not None
         assert jvm.process.stdin is not None
-        jvm.process.stdin.close()  # its sign to end
+        jvm.process.stdin.close()  # sent to end it
         jvm.process.wait(_DUMP_TIMEOUT_S)
     finally:
         jvm.stop()
@@ -123,7 +123,7 @@ def _run_models(spark: SparkSession, root: str) -> None:
 
 
 def _check(dumped: Path, class_path: str) -> None:
-    """Have Java use the archive or fail. Raises `RuntimeError`."""
+    """Make Java use the archive or fail. Raises `RuntimeError`."""
     command = [java_executable(), "-Xshare:on", f"-XX:SharedArchiveFile={dumped}", "-cp", class_path, "-version"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if answer.returncode != 0:

@@ -1,4 +1,4 @@
-"""The seam between the adapter and the place that Spark runs in."""
+"""Interface between the adapter and the place where Spark runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Environment(ABC):
-    """Gives every dbt thread a session of its own over one Spark. Safe to call from many threads."""
+    """Gives every dbt thread its own session of one Spark. Thread-safe."""
 
     def __init__(self, credentials: LakehouseCredentials) -> None:
         self.credentials = credentials
@@ -22,15 +22,15 @@ class Environment(ABC):
 
     @abstractmethod
     def start_early(self) -> None:
-        """Begin to start Spark, where it is started here: it will be asked for. What goes wrong comes with the first session."""
+        """Start Spark in the background, if it is started here. Errors appear with the first session."""
 
     @abstractmethod
     def end_early(self) -> None:
-        """End what `start_early` began, if no statement asked for it: the command is over, but its process may go on, and start another."""
+        """Stop what `start_early` began if no statement needed it. The command has ended, but its process may run another."""
 
     @abstractmethod
     def session(self, allow_files: bool = True) -> SparkSession:
-        """A session for one connection: its SET, temporary views and current database are its own. The first may start Spark."""
+        """Session for one connection, with its own SET, temporary views and current database. The first may start Spark."""
 
     @abstractmethod
     def describe(self) -> dict[str, str]:
@@ -38,35 +38,35 @@ class Environment(ABC):
 
     @abstractmethod
     def release(self, session: SparkSession, *, as_new: bool, allow_files: bool = True) -> None:
-        """Take back what `session` gave: its connection is closed. `as_new`: nothing is left in it of what ran, but of `allow_files`."""
+        """Give back a session; its connection is closed. `as_new`: remove everything its statements left, except `allow_files`."""
 
     @abstractmethod
     def before_python(self) -> None:
-        """Have Spark complete for whatever a Python model does with it."""
+        """Prepare Spark for anything that a Python model does with it."""
 
     def session_conf(self) -> dict[str, str]:
-        """Settings of every session. Only those that Spark lets a running session change belong here."""
+        """Settings of every session. Only those that a running session may change belong here."""
         return {"spark.sql.session.timeZone": self.credentials.spark_config.get("spark.sql.session.timeZone", "UTC")}
 
     @abstractmethod
     def tag(self, session: SparkSession, tag: str) -> None:
-        """Mark the jobs that this thread starts from here on, so that `interrupt` finds them."""
+        """Mark the jobs that this thread starts from now on, so that `interrupt` finds them."""
 
     @abstractmethod
     def untag(self, session: SparkSession, tag: str) -> None:
-        """Mark no more of them."""
+        """Stop marking jobs."""
 
     @abstractmethod
     def interrupt(self, session: SparkSession, tag: str) -> None:
-        """Cancel what runs for this session; called from another thread than its own."""
+        """Cancel what runs for this session; called from another thread."""
 
 
 class ClassicEnvironment(Environment):
-    """Over a SparkContext of this process."""
+    """Environment over a SparkContext of this process."""
 
     @abstractmethod
     def root_session(self) -> SparkSession:
-        """The session that the others are children of; started on the first call."""
+        """Parent of all sessions; started on the first call."""
 
     def __init__(self, credentials: LakehouseCredentials) -> None:
         super().__init__(credentials)
@@ -79,7 +79,7 @@ class ClassicEnvironment(Environment):
             idle = self._idle[allow_files]
             while idle:
                 known = idle.pop()
-                if known.sparkContext is root.sparkContext:  # else its Spark has ended
+                if known.sparkContext is root.sparkContext:  # otherwise its Spark has ended
                     return known
             child = root.newSession()
         for key, value in self.session_conf().items():
@@ -98,12 +98,12 @@ class ClassicEnvironment(Environment):
         session.sparkContext.removeJobTag(tag)
 
     def interrupt(self, session: SparkSession, tag: str) -> None:
-        """Queries are found by their session (some are run by threads of Spark's, which do not know the tag), other jobs by the tag."""
+        """Queries are found by their session, since Spark's own threads run some and do not know the tag; other jobs by the tag."""
         session.interruptAll()
         session.sparkContext.cancelJobsWithTag(tag)
 
 
 def quiet_python_loggers() -> None:
-    """PySpark prints every error that it raises as one long JSON line; dbt shows the error itself."""
+    """Silence PySpark's log of every error as one long JSON line; dbt shows the error itself."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Sessions of a Spark Connect server: nothing of Spark runs in this process."""
+"""Sessions of a Spark Connect server. No Spark runs in this process."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 logger = AdapterLogger("Lakehouse")
 
 _FIRST_RETRIES = 3
-"""How often PySpark repeats the first question to a server that takes connections. (It would go on for ten minutes.)"""
+"""How often PySpark repeats the first request to a server that accepts connections; its default takes ten minutes."""
 _RETRIES = 6
-"""Likewise every later question: about a minute, where PySpark would go on for ten."""
+"""The same for later requests: about a minute, where the default takes ten."""
 
 _NOT_INSTALLED = "method 'connect' needs packages that are not there ({error}): pip install 'dbt-lakehouse[connect]'"
 _REFUSED = ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG", "INVALID_CONF_VALUE")
 
 
 class ConnectEnvironment(Environment):
-    """`method: connect`. A session for each connection at work; one that was released is cleaned and used again."""
+    """`method: connect`. One session per working connection; a released session is cleaned and used again."""
 
     def __init__(self, credentials: LakehouseCredentials) -> None:
         super().__init__(credentials)
@@ -39,22 +39,22 @@ class ConnectEnvironment(Environment):
         self._idle: list[SparkSession] = []
 
     def start_early(self) -> None:
-        """Nothing: the server runs."""
+        """Nothing to do: the server runs."""
 
     def end_early(self) -> None:
-        """Nothing, likewise."""
+        """Nothing to do."""
 
     def before_python(self) -> None:
-        """Nothing, likewise."""
+        """Nothing to do."""
 
     def session(self, allow_files: bool = True) -> SparkSession:
-        """Raises `DbtRuntimeError` where there is no server, or what speaks to it is not installed, `DbtConfigError` for `spark_config`."""
+        """Raises `DbtRuntimeError` if there is no server or the client packages are not installed, `DbtConfigError` for `spark_config`."""
         session = self._cleaned() or self._begun()
         _make_active(session)
         return session
 
     def _cleaned(self) -> SparkSession | None:
-        """One that a connection gave back, if there is one that can be used again."""
+        """A session that a connection gave back, if one can be reused."""
         with self._lock:
             idle = self._idle.pop() if self._idle else None
         if idle is None or self._is_clean(idle):
@@ -66,16 +66,16 @@ class ConnectEnvironment(Environment):
         session = self._begin()
         with self._lock:
             self._open.append(session)
-            # What is registered last is called first: before PySpark's own, which would ask a server that died again and again.
+            # Callbacks run in reverse order, so this runs before PySpark's own, which would call a dead server again and again.
             atexit.unregister(self._stop_all)
             atexit.register(self._stop_all)
         self._settle(session)
         return session
 
     def release(self, session: SparkSession, *, as_new: bool, allow_files: bool = True) -> None:
-        """A new session would start Python workers of its own, so this one is kept for the next connection.
+        """Keep the session for the next connection, because a new one would start its own Python workers.
 
-        One in which other statements ran goes: of what they may have left (variables, files) not all can be found.
+        A session that ran other statements is dropped: not everything they may have left (variables, files) can be found.
         """
         if not as_new:
             self._forget(session)
@@ -97,7 +97,7 @@ class ConnectEnvironment(Environment):
         session.removeTag(tag)
 
     def interrupt(self, session: SparkSession, tag: str) -> None:
-        """All that the session runs: it is of one connection."""
+        """Cancel everything that the session runs; it belongs to one connection."""
         session.interruptAll()
 
     def _begin(self) -> SparkSession:
@@ -125,7 +125,7 @@ class ConnectEnvironment(Environment):
         return session
 
     def _is_clean(self, session: SparkSession) -> bool:
-        """Take away what an earlier connection left in its session; False where that fails, as in a session that the server lost."""
+        """Remove what an earlier connection left in its session; False on failure, for example if the server lost the session."""
         from pyspark.errors import PySparkException
 
         self._find_server()
@@ -154,7 +154,7 @@ class ConnectEnvironment(Environment):
         _stop(session)
 
     def _find_server(self) -> None:
-        """Raises `DbtRuntimeError` where nothing takes connections. PySpark would ask for ten minutes before it says so."""
+        """Raise `DbtRuntimeError` if nothing accepts connections. PySpark would try for ten minutes."""
         retries, timeout = self.credentials.connect_retries or 0, self.credentials.connect_timeout or 10
         for attempt in range(retries + 1):
             began = time.monotonic()
@@ -192,9 +192,9 @@ class ConnectEnvironment(Environment):
 
 
 def _make_active(session: SparkSession) -> None:
-    """What asks PySpark for the session of this thread (a model, pandas on Spark) is given this one.
+    """Make this session the thread's active one, for models and pandas on Spark.
 
-    PySpark keeps the first of each thread, also when that one has ended, and then has none.
+    PySpark remembers the first session of each thread, even after it has ended, and then finds none.
     """
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
@@ -203,7 +203,7 @@ def _make_active(session: SparkSession) -> None:
 
 
 def _stop(session: SparkSession) -> None:
-    """Let the server forget a session. One that cannot be told does so by itself, in an hour."""
+    """Ask the server to drop a session. If that fails, the server does so itself after an hour."""
     session.client.set_retry_policies([])
     session.stop()
 

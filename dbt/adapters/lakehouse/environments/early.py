@@ -1,4 +1,4 @@
-"""Something slow that is started in a thread before it is asked for, and is not left behind where nobody asks."""
+"""A slow start that runs in a thread ahead of its first use, and is stopped if nothing uses it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _waiting: set[EarlyStart] = set()  # type: ignore[type-arg]
 
 
 class EarlyStart(Generic[Started]):
-    """Runs `start` at once, in a thread. Its result or its error is for whoever asks first.
+    """Runs `start` at once in a thread. Its result or error goes to the first caller.
 
-    If the process ends and nobody has asked, or at `give_up`, the `give_up` that was given is called: it has to make `start` return soon,
-    and to end what that began.
+    If the process ends before a caller comes, or at `give_up`, the given `give_up` function is called: it must make `start` return soon and
+    end what it began.
     """
 
     def __init__(self, start: Callable[[], Started], give_up: Callable[[], None]) -> None:
         self._start, self._give_up = start, give_up
         self._outcome: list[Started] = []
         self._error: BaseException | None = None
-        # A daemon: a process that ends must not wait for what it does not need.
+        # A daemon thread: a process must not wait at its end for what it does not need.
         self._thread = threading.Thread(target=self._run, name="lakehouse-early-start", daemon=True)
         _waiting.add(self)
         self._thread.start()
@@ -36,7 +36,7 @@ class EarlyStart(Generic[Started]):
             self._error = error
 
     def result(self) -> Started:
-        """What `start` returned; raises what it raised. Waits until it is through."""
+        """Result of `start`, or its error. Waits for it to finish."""
         self._thread.join()
         _waiting.discard(self)
         if self._error is not None:
@@ -44,12 +44,12 @@ class EarlyStart(Generic[Started]):
         return self._outcome[0]
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until `start` is through, unless this is its own thread."""
+        """Wait for `start` to finish, unless called from its own thread."""
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
     def give_up(self) -> None:
-        """End it; nobody will ask for the result any more."""
+        """Stop it; the result is not needed any more."""
         self._give_up()
         self.join(5)
         _waiting.discard(self)
@@ -61,11 +61,11 @@ def _give_up_all() -> None:
 
 
 def _settle_all() -> None:
-    """A fork copies locks as they are, but not the thread that would release them."""
+    """A fork copies locks in their current state, but not the thread that would release them."""
     for one in list(_waiting):
         one.join()
 
 
 atexit.register(_give_up_all)
-# What was started is the parent's: a child that ends does not end it.
+# The parent owns what was started; a child that ends must not end it.
 os.register_at_fork(before=_settle_all, after_in_child=_waiting.clear)

@@ -1,4 +1,4 @@
-"""A SparkSession that the process has already: notebooks, schedulers, tests."""
+"""A SparkSession that the process already has: notebooks, schedulers, tests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ExistingEnvironment(ClassicEnvironment):
     """`method: session`. Starts nothing and stops nothing."""
 
     def start_early(self) -> None:
-        """Nothing: the session is whoever's it is."""
+        """Nothing to do: the session belongs to the caller."""
 
     def end_early(self) -> None:
-        """Nothing, likewise."""
+        """Nothing to do."""
 
     def before_python(self) -> None:
         """Nothing, likewise."""

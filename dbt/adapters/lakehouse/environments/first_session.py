@@ -1,7 +1,7 @@
-"""The first session of a JVM, without what only Spark's own ML library wants of it.
+"""Makes a JVM's first session without the functions that only Spark's ML library needs.
 
-Spark has every library on the class path extend its first session (`java.util.ServiceLoader`). Its own ML library registers three functions
-there, by Scala's reflection, which takes longer than all else of a session. SQL cannot call them: Python does, in `pyspark.ml`.
+Spark lets every library on the class path extend the first session (`java.util.ServiceLoader`). Its own ML library registers three
+functions through Scala reflection, which takes longer than the rest of the session. SQL cannot call them; only `pyspark.ml` does.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _ML_JAR = "/spark-mllib_"
 
 
 def first_session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
-    """The session of a JVM that was just started, and whether it lacks the functions of the ML library (`register_ml`)."""
+    """First session of a JVM that was just started, and whether the ML functions are missing (`register_ml`)."""
     load_module(PYSPARK)
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     context = SparkContext.getOrCreate(SparkConf().setAll(list(conf.items())))
     spared = "pyspark.ml" not in sys.modules and _only_ml(context) and _made_without_providers(context)
-    return SparkSession(context), spared  # its settings are the context's
+    return SparkSession(context), spared  # its settings are those of the context
 
 
 def _only_ml(context: Any) -> bool:
-    """Whether nothing but the ML library of Spark would extend the session."""
+    """True if only Spark's ML library would extend the session."""
     if context.getConf().contains(_EXTENSIONS):
         return False
     found = context._jvm.java.lang.Thread.currentThread().getContextClassLoader().getResources(_PROVIDERS)
@@ -47,9 +47,9 @@ def _only_ml(context: Any) -> bool:
 
 
 def _made_without_providers(context: Any) -> bool:
-    """Make the JVM's session, which PySpark finds then. Providers are looked for by the class loader of the thread.
+    """Make the JVM's session; PySpark then finds it. The thread's class loader looks for providers.
 
-    False where this Spark cannot be told to, or cannot make one at all, which PySpark will say.
+    False if this Spark does not allow it, or cannot make a session at all; PySpark reports the reason.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - what else a call of the JVM raises
 
@@ -69,6 +69,6 @@ def _made_without_providers(context: Any) -> bool:
 
 
 def register_ml(session: SparkSession) -> None:
-    """Have the ML library do now what it would have done with the first session."""
+    """Make the ML library register now what it would have registered with the first session."""
     jvm: Any = session._jvm
     jvm.org.apache.spark.sql.ml.InternalFunctionRegistration().apply(session._jsparkSession.extensions())

@@ -1,7 +1,7 @@
-"""The JVM of an embedded Spark, started as PySpark starts it, with two differences: PySpark is imported while it starts, and a start that
-nobody needs any more can be taken back.
+"""Starts the JVM of an embedded Spark as PySpark does, with two differences: PySpark is imported meanwhile, and an unneeded start can be
+stopped.
 
-PySpark's `launch_gateway` gives its process away only when the JVM answers; until then nobody else could end it.
+PySpark's `launch_gateway` returns the process only once the JVM answers, so until then nothing could stop it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _NO_INTERRUPTS = """trap '' INT; exec "$0" "$@\""""
 _END_TIMEOUT_S = 5
 _LAST_ON_PATH = "SPARK_DIST_CLASSPATH"
 _LAUNCHER, _SHORT_LIVED = "SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Spark's script has a JVM of its own print the command line: for a fifth of a second nothing is worth compiling well."""
+"""Spark's launch script runs a JVM of its own to print the command line: for a fifth of a second, optimised compilation does not pay."""
 
 
 def spark_home() -> Path | None:
-    """The folder that PySpark takes Spark from, found without importing PySpark; None where only PySpark knows."""
+    """Folder of PySpark's Spark, found without importing PySpark; None if only PySpark can find it."""
     named = os.environ.get("SPARK_HOME")
     if named:
         return _checked_home(Path(named))
@@ -51,23 +51,23 @@ def _checked_home(home: Path) -> Path | None:
 
 
 class Jvm:
-    """One JVM. `launch` is called once; `stop` may be called from any thread, at any time."""
+    """One JVM. `launch` is called once; `stop` may be called from any thread at any time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stopped = False
         self.process: subprocess.Popen[bytes] | None = None
         self.output: JvmOutput | None = None
-        """What the JVM prints, if it was started here."""
+        """Output of the JVM, if it was started here."""
 
     def launch(self, conf: Mapping[str, str], jars: Sequence[str] = ()) -> None:
-        """Let the process's SparkContext have a JVM with these settings, unless it has one. Raises PySpark's error if none comes up.
+        """Start a JVM with these settings for the process's SparkContext, unless it has one. Raises PySpark's error on failure.
 
-        `jars` come last on its class path: there a class archive that was made without them still fits, and nothing is copied.
+        `jars` come last on the class path: a class archive that was made without them still fits, and nothing is copied.
         """
         home = spark_home()
         if home is None or os.name == "nt" or _PORT in os.environ or _has_gateway():
-            return  # PySpark finds or starts it itself, with the first session
+            return  # PySpark finds or starts it with the first session
         folder = Path(tempfile.mkdtemp(prefix="dbt-lakehouse-jvm-"))
         try:
             answer = folder / "connection"
@@ -87,15 +87,15 @@ class Jvm:
         with self._lock:
             if self._stopped:
                 raise DbtRuntimeError("Spark is not started: the process ends.")
-            # The JVM ends when its standard input does, and not with Ctrl-C: dbt cancels its queries first. A shell says so, as Python
-            # between fork and exec may wait for ever, in a process with threads.
+            # The JVM ends when its standard input closes, and ignores Ctrl-C, because dbt cancels its queries first. A shell sets that up:
+            # between fork and exec, Python may hang in a process with threads.
             shell = ["/bin/sh", "-c", _NO_INTERRUPTS, *command]
             self.process = subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
             assert self.process.stdout is not None
             self.output = JvmOutput(self.process.stdout)
 
     def _answered(self, answer: Path) -> tuple[int, str]:
-        """The port and the secret that the JVM writes down when it is up."""
+        """Port and secret that the JVM writes once it is up."""
         load_module(PYSPARK)
         from pyspark.errors import PySparkRuntimeError
 
@@ -113,7 +113,7 @@ class Jvm:
         from pyspark.java_gateway import launch_gateway
 
         with SparkContext._lock:
-            if SparkContext._gateway is not None:  # somebody else's was faster
+            if SparkContext._gateway is not None:  # another thread was faster
                 self.stop()
                 return
             gateway = told(launch_gateway, {_PORT: str(port), _SECRET: secret})()
@@ -121,7 +121,7 @@ class Jvm:
             SparkContext._ensure_initialized(gateway=gateway)
 
     def stop(self) -> None:
-        """End the JVM, also one that is only starting, and let none be launched any more."""
+        """End the JVM, even while it starts, and allow no further launch."""
         with self._lock:
             self._stopped = True
             process = self.process
@@ -139,8 +139,8 @@ class Jvm:
 
 
 def told(function: Callable[[], Any], variables: Mapping[str, str]) -> Callable[[], Any]:
-    """A function of another module that reads `os.environ`, with more variables in it. Those of the process stay as they are: other threads
-    copy them just now, and so do the processes that they start.
+    """Run another module's function that reads `os.environ` with additional variables. The process's own environment stays unchanged: other
+    threads and the processes that they start copy it at this moment.
     """
     seen = types.SimpleNamespace(**{**vars(os), "environ": {**os.environ, **variables}})
     code: Any = function
@@ -153,13 +153,13 @@ def _arguments(conf: Mapping[str, str]) -> list[str]:
 
 
 def _has_gateway() -> bool:
-    """Whether this process has a JVM already; PySpark is not imported to find out."""
+    """True if this process already has a JVM. Does not import PySpark."""
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     return context is not None and context._gateway is not None
 
 
 def forget_ended() -> None:
-    """Let PySpark start a JVM anew where its own has ended: else it asks the one that is gone, for the rest of the process."""
+    """Let PySpark start a new JVM after its own has ended; otherwise it keeps calling the dead one."""
     if not _has_gateway():
         return
     load_module(PYSPARK)
@@ -171,7 +171,7 @@ def forget_ended() -> None:
         if gateway is None or gateway.proc is None or gateway.proc.poll() is None:
             return
         if context is not None:
-            context._jsc = None  # there is nothing to tell the JVM
+            context._jsc = None  # the JVM needs no message
             context.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None
         SQLContext._instantiatedContext = None

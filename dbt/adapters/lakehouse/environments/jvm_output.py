@@ -1,4 +1,4 @@
-"""What the JVM of an embedded Spark prints: kept while Spark starts, passed on from then on."""
+"""Output of an embedded Spark's JVM: collected while Spark starts, passed on afterwards."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _NOISE = re.compile(rb"^WARNING: Using incubator modules:[^\n]*\n", re.MULTILINE
 _KEPT_BYTES = 1 << 20
 _STANDARD_ERROR = 2
 _PADDING = ("\tat ", "WARNING:", "Caused by:", "Error: Could not create", "Error: A fatal exc", "Error occurred during init")
-"""Lines that say nothing of why Java ended."""
+"""Lines that do not explain why Java ended."""
 _LOGGED = re.compile(r"^\d\d:\d\d:\d\d ERROR \S+ ")
 _THROWN = re.compile(r"^(Exception in thread \"[^\"]*\" )?([\w$]+\.)+[\w$]*(Exception|Error): ")
 
 
 class JvmOutput:
-    """Reads a JVM's output in a thread. `let_through` when Spark has started: what was kept then goes to this process's standard error, but
-    for Java's warning that Spark uses its vector module; if Spark does not start, `lines` are for one error.
+    """Reads a JVM's output in a thread. Call `let_through` when Spark has started: the collected lines go to standard error, without Java's
+    warning about its vector module. If Spark does not start, use `lines` in the error.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -46,20 +46,20 @@ class JvmOutput:
                 _pass_on(_NOISE.sub(b"", bytes(kept)))
 
     def lines(self, wait_s: float = 0) -> list[str]:
-        """What was kept; waits at most so long for a JVM that ends to say its last words."""
+        """Collected lines. Waits a limited time for the last words of a JVM that is ending."""
         self._thread.join(wait_s)
         with self._lock:
             return bytes(self._kept or b"").decode(errors="replace").splitlines()
 
 
 def _pass_on(piece: bytes) -> None:
-    with suppress(OSError):  # a standard error that is closed: nobody wants to know
+    with suppress(OSError):  # standard error is closed
         while piece:
             piece = piece[os.write(_STANDARD_ERROR, piece) :]
 
 
 def reason_in(lines: Sequence[str]) -> str | None:
-    """The line that says why Java or Spark ended, without Java's class names; the last that Spark logged, else the first."""
+    """The line that says why Java or Spark ended, without Java class names: the last one that Spark logged, else the first."""
     said = [line.strip() for line in lines if line.strip() and not line.startswith(_PADDING)]
     logged = [line for line in said if _LOGGED.match(line) and not line.endswith("Error initializing SparkContext.")]
     found = logged[-1:] or [line for line in said if not _LOGGED.match(line)][:1]

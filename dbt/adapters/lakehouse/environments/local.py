@@ -45,7 +45,7 @@ _NO_JAVA = (
 
 
 class LocalEnvironment(ClassicEnvironment):
-    """`method: local`. One SparkContext a process: a second profile with other settings shares the one that runs."""
+    """`method: local`. One SparkContext per process; a second profile with other settings shares the running one."""
 
     _session: SparkSession | None = None
     _early: EarlyStart[SparkSession] | None = None
@@ -57,12 +57,12 @@ class LocalEnvironment(ClassicEnvironment):
             if self._early is None and not self._runs():
                 jvm = Jvm()
                 self._early = EarlyStart(lambda: self._start(jvm), jvm.stop)
-                # Beside the JVM, which takes longer: a session is of no use without the engine.
+                # Beside the JVM, which takes longer: a session needs the engine anyway.
                 self._loading = self._loading or EarlyStart(warehouse.load, lambda: None)
 
     def end_early(self) -> None:
         if not self._lock.acquire(blocking=False):
-            return  # a statement waits for it just now
+            return  # a statement is waiting for it
         try:
             early, self._early = self._early, None
             loading, self._loading = self._loading, None
@@ -108,10 +108,10 @@ class LocalEnvironment(ClassicEnvironment):
         return session
 
     def _session_of(self, jvm: Jvm, conf: dict[str, str], jars: list[str]) -> SparkSession:
-        """Raises `DbtRuntimeError` with the reason where Spark does not start; then its JVM has ended."""
+        """Raises `DbtRuntimeError` with the reason if Spark does not start; its JVM has then ended."""
         try:
             jvm.launch(conf, jars)
-            # Here and not on the command line, which other users of the machine see.
+            # Not on the command line, which other users of the machine can see.
             session, self._without_ml = first_session({**store_conf(self.credentials), **conf})
         except Exception as error:
             found = start_error(error, jvm.output, conf)
@@ -139,7 +139,7 @@ class LocalEnvironment(ClassicEnvironment):
 
 
 def default_conf() -> dict[str, str]:
-    """Settings that suit one machine: nothing listens, nothing is downloaded, nothing is left in the current directory."""
+    """Settings for one machine: nothing listens, nothing is downloaded, nothing is left in the current directory."""
     scratch = tempfile.mkdtemp(prefix="dbt-lakehouse-")
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     package_root = str(Path(__file__).resolve().parents[4])
@@ -157,7 +157,7 @@ def default_conf() -> dict[str, str]:
         "spark.sql.warehouse.dir": str(Path(scratch, "spark-warehouse")),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
-        # Scans name their files; a Spark job to list each of them again costs more than it saves on one machine.
+        # Scans name their files. A Spark job that lists them again costs more than it saves on one machine.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")])),
@@ -170,13 +170,13 @@ def store_jars(credentials: LakehouseCredentials) -> list[str]:
 
 
 def store_conf(credentials: LakehouseCredentials) -> dict[str, str]:
-    """Settings of the warehouse's object store, where Spark reads there itself."""
+    """Settings of the warehouse's object store, if Spark reads it itself."""
     store = credentials.store
     return store.spark_settings() if store is not None and credentials.spark_reads else {}
 
 
 def check_s3a(session: SparkSession) -> None:
-    """Raises `DbtRuntimeError` where the JVM lacks what it was to read s3:// with: its start was not ours, or nothing was given."""
+    """Raise `DbtRuntimeError` if the JVM lacks the jars to read s3://: it was started elsewhere, or none were configured."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - what a call of the JVM raises
 
     jvm: Any = session._jvm
@@ -191,7 +191,7 @@ def check_s3a(session: SparkSession) -> None:
 
 
 def class_archive(credentials: LakehouseCredentials, java: str) -> Path | None:
-    """The class archive for a start with this profile; where there is none yet, one is made after this process."""
+    """Class archive for a start with this profile. If there is none yet, one is made after this process."""
     folder, home = folder_of(credentials.jvm_cache), spark_home()
     archive = archive_for(folder, java, home) if folder and home else None
     if archive is None:
@@ -203,7 +203,7 @@ def class_archive(credentials: LakehouseCredentials, java: str) -> Path | None:
 
 
 def start_conf(chosen: dict[str, str], archive: Path | None = None) -> dict[str, str]:
-    """The user's settings over the defaults; Java options are joined, since a later one counts for the JVM."""
+    """The user's settings over the defaults. Java options are joined, because the JVM uses the last of each."""
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     own = chosen.get(JAVA_OPTIONS, "")
     options = " ".join(filter(None, [quiet, archive_options(archive, own) if archive else "", own]))
@@ -211,17 +211,17 @@ def start_conf(chosen: dict[str, str], archive: Path | None = None) -> dict[str,
 
 
 def java_executable() -> str:
-    """The Java that Spark would start. Raises `DbtRuntimeError` with the fix."""
+    """Java that Spark would start. Raises `DbtRuntimeError` with the fix."""
     home = os.environ.get("JAVA_HOME")
     executable = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if not executable or not Path(executable).exists():
-        # Spark takes JAVA_HOME, whatever is on the PATH.
+        # Spark prefers JAVA_HOME over the PATH.
         raise DbtRuntimeError(f"{_NO_JAVA} (JAVA_HOME is {home}, and there is no {executable})" if home else _NO_JAVA)
     return executable
 
 
 def java_answer() -> str:
-    """What that Java prints about itself. Raises `DbtRuntimeError` where it is too old."""
+    """Output of that Java's version command. Raises `DbtRuntimeError` if it is too old."""
     executable = java_executable()
     answer = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=False)
     text = answer.stderr + answer.stdout
@@ -232,12 +232,12 @@ def java_answer() -> str:
 
 
 def java_version() -> str:
-    """The version of the Java that Spark would start, as it prints it. Raises as `java_answer`."""
+    """Version text of the Java that Spark would start. Raises as `java_answer`."""
     found = _VERSION.search(java_answer())
     return found.group(0).split('"')[1] if found else ""
 
 
 def _changeable(conf: dict[str, str]) -> dict[str, str]:
-    """Settings of `spark_config` that apply to a session of a Spark that runs already; the others take effect at start only."""
+    """Settings of `spark_config` that a running Spark accepts; the others take effect only at its start."""
     static = ("spark.sql.warehouse.dir", "spark.sql.catalogImplementation", "spark.sql.extensions", "spark.sql.globalTempDatabase")
     return {key: value for key, value in conf.items() if key.startswith("spark.sql.") and key not in static}

@@ -1,4 +1,4 @@
-"""One plain error for a Spark that cannot start, and a warning for settings that Spark does not know."""
+"""One plain error when Spark cannot start, and a warning about unknown settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = AdapterLogger("Lakehouse")
 
 _SAYS_NOTHING = ("JAVA_GATEWAY_EXITED", "stopped SparkContext")
-"""PySpark's errors that do not say why a JVM or a context ended; the JVM has printed that."""
+"""PySpark errors that do not say why a JVM or context ended; the JVM has printed the reason."""
 _LAST_WORDS_S = 5
 _TYPO = 0.9
 _READ_BY_NAME = frozenset({"spark.master", "spark.app.name", "spark.local.dir", "spark.logConf"})
@@ -26,8 +26,8 @@ _READ_BY_NAME = frozenset({"spark.master", "spark.app.name", "spark.local.dir", 
 
 
 def start_error(error: Exception, output: JvmOutput | None, conf: Mapping[str, str]) -> Exception:
-    """One error that says why Spark did not start, made of `error` and of what the JVM printed, which also goes to dbt's log. Errors that
-    are not Spark's come back as they are.
+    """One error that says why Spark did not start, from `error` and the JVM's output, which is also logged. Other errors are returned
+    unchanged.
     """
     if not is_of_spark(error):
         return error
@@ -41,17 +41,17 @@ def start_error(error: Exception, output: JvmOutput | None, conf: Mapping[str, s
 
 
 def warn_of_typos(session: SparkSession, given: Sequence[str]) -> None:
-    """Warn of settings that Spark does not know and whose names are close to one that it knows. Others may be those of an extension."""
+    """Warn about unknown settings whose names are close to known ones. Others may belong to an extension."""
     registered = _known_keys(session) if given else frozenset()
     known = registered | _READ_BY_NAME
     for key in given if registered else ():
-        alike = [name for name in known if name.count(".") == key.count(".")]  # older names of settings have another part
+        alike = [name for name in known if name.count(".") == key.count(".")]  # older names of settings are in another part
         if key not in known and (near := nearest(key, alike, cutoff=_TYPO)):
             logger.warning(f"spark_config has '{key}', which Spark does not know, and which has no effect; did you mean '{near}'?")
 
 
 def _known_keys(session: SparkSession) -> frozenset[str]:
-    """Spark's own settings, as its JVM has them registered; none where this Spark does not say them."""
+    """Settings registered in Spark's JVM; empty if this Spark does not list them."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: TID251 - what a call of the JVM raises
 
     jvm: Any = session._jvm

@@ -1,1 +1,1 @@
-"""What dbt asks about relations, and queries that it makes."""
+"""Answers what dbt asks about relations, and builds queries."""

@@ -1,4 +1,4 @@
-"""What `dbt docs generate` shows: columns and statistics of every relation, from the warehouse directory."""
+"""Content of `dbt docs generate`: columns and statistics of every relation, from the warehouse directory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATISTIC_PARTS = ("label", "value", "description", "include")
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One relation: `columns` are (name, Spark type); `comments` as `persist_docs` kept them; `statistics` by id."""
+    """One relation: `columns` are (name, Spark type), `comments` as `persist_docs` stored them, `statistics` by id."""
 
     schema: str
     identifier: str
@@ -49,14 +49,14 @@ class CatalogEntry:
     database: str | None = None
 
     def column_comment(self, name: str) -> str | None:
-        """That of the column, however the name is spelled there: a model's YAML may write it in another case than its query."""
+        """Comment of a column, ignoring case: a model's YAML may spell it otherwise than its query."""
         kept: Mapping[str, str] = self.comments.get("columns") or {}
         if name in kept:
             return kept[name]
         return next((text for spelled, text in kept.items() if spelled.lower() == name.lower()), None)
 
     def rows(self) -> list[list[Any]]:
-        """One row a column, in the order of `column_names()`."""
+        """One row per column, in the order of `column_names()`."""
         relation = [self.database, self.schema, self.identifier, self.kind, self.comments.get("relation"), None]
         statistics = [part for name in STATISTICS for part in _statistic(name, self.statistics)]
         return [
@@ -87,7 +87,7 @@ def column_names() -> list[str]:
 
 
 def catalog_table(entries: Iterable[CatalogEntry]) -> agate.Table:
-    """The entries as the table that dbt reads a catalog from."""
+    """The entries as the table from which dbt reads a catalog."""
     import agate
 
     text, number, flag = agate.Text(cast_nulls=False), agate.Number(), agate.Boolean()

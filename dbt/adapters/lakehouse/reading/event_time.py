@@ -1,4 +1,4 @@
-"""Ranges of a model's event time as SQL: the batches of microbatch models, and what `--sample` leaves of a relation."""
+"""Ranges of a model's event time as SQL: microbatch batches and `--sample`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def bounds(column: str, kind: str | None, start: Any, end: Any) -> list[str]:
-    """Conditions on a column of the Spark type `kind`; None where that is not known.
+    """Conditions on a column of the Spark type `kind`; None if the type is unknown.
 
-    Literals have the column's own type, by which the engine rules files out. Elsewhere they are text with its offset from UTC: Spark makes
-    a date of it where the column is one, while a timestamp would be compared with the dates' midnights in the session's time zone.
+    Literals have the column's own type, so that the engine can skip files. For an unknown type they are text with a UTC offset: Spark turns
+    it into a date if the column is one, while a timestamp literal would be compared with midnights in the session's time zone.
     """
     return [f"{column} {sign} {_literal(value, kind)}" for sign, value in ((">=", start), ("<", end)) if value]
 

@@ -1,4 +1,4 @@
-"""What there is in the warehouse: relations, columns, last writes. Only a view's columns need Spark."""
+"""What the warehouse holds: relations, columns, last writes. Only columns of views need Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Introspection:
     connections: LakehouseConnectionManager
 
     def columns(self, relation: LakehouseRelation) -> Columns:
-        """(name, Spark type) of a relation; empty when it does not exist."""
+        """(name, Spark type) of a relation's columns; empty if it does not exist."""
         if relation.files is None and not relation.is_temporary and self.warehouse.kind(*relation.stored) == "table":
             table = self.warehouse.table(*relation.stored)
             return [(item.name, api.types.spark_name(item.type)) for item in table.schema]
@@ -64,13 +64,13 @@ class Introspection:
         self.warehouse.rename(source.stored, target.stored)
 
     def last_write(self, relation: LakehouseRelation) -> datetime | None:
-        """When a table was written last, or when the newest of a source's files was changed."""
+        """Time of a table's last write, or of the newest change to a source's files."""
         if (files := relation.files) is not None:
             return self.connections.session().work(lambda house: files_written(house.session, files))
         return api.health.last_write(self.warehouse.table(*relation.stored))
 
     def entry(self, relation: LakehouseRelation) -> CatalogEntry | None:
-        """What documentation shows of a relation; None when it is not in the warehouse."""
+        """Documentation of a relation; None if it is not in the warehouse."""
         if relation.files is not None:
             return CatalogEntry(*relation.stored, "external", self.columns(relation))
         kind = self.warehouse.kind(*relation.stored)
@@ -84,7 +84,7 @@ class Introspection:
 
 
 def keep_comments(warehouse: Warehouse, relation: LakehouseRelation, comment: str | None, columns: Mapping[str, str]) -> None:
-    """Keep descriptions beside the relation. One that is there under another spelling of a column's name goes: it is of the same column."""
+    """Store descriptions beside the relation. An entry under another spelling of a column's name is replaced."""
     stored = warehouse.comments(*relation.stored)[1] if columns else {}
     given = {name.lower() for name in columns}
     spelled_otherwise = {name: "" for name in stored if name not in columns and name.lower() in given}
@@ -92,18 +92,18 @@ def keep_comments(warehouse: Warehouse, relation: LakehouseRelation, comment: st
 
 
 def store_view(warehouse: Warehouse, relation: LakehouseRelation, sql: str, rows: Any) -> None:
-    """Store a view of `sql`, which gives `rows`, in place of whatever has its name. A definition without columns changes nothing.
+    """Store a view of `sql` (whose rows are `rows`), replacing the current relation. A definition without columns changes nothing.
 
-    Raises `DbtDatabaseError` for a table with savepoints, which would go with it, and as `Warehouse.check_view`.
+    Raises `DbtDatabaseError` for a table with savepoints, which would be lost, and as `Warehouse.check_view`.
     """
-    warehouse.check_view(*relation.stored, rows.columns)  # what Spark could not analyse has none
+    warehouse.check_view(*relation.stored, rows.columns)  # Spark could not analyse it
     if warehouse.kind(*relation.stored) == "table":
         warehouse.vacate(*relation.stored, lambda: check_nothing_is_kept(warehouse, relation))
     warehouse.create_view(*relation.stored, sql)
 
 
 def check_nothing_is_kept(warehouse: Warehouse, relation: LakehouseRelation) -> None:
-    """Raise `DbtDatabaseError` where the table has savepoints that somebody took; those of protected runs are the run's own."""
+    """Raise `DbtDatabaseError` if the table has savepoints made by users; those of protected runs do not count."""
     if kept := kept_savepoints(warehouse, *relation.stored):
         raise DbtDatabaseError(
             f"{relation.schema}.{relation.identifier} is a table, and would become a view: its savepoints would be lost with it: "

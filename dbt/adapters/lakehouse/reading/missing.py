@@ -1,4 +1,4 @@
-"""What to say of a table or view that a statement names and that the warehouse does not have."""
+"""Error text for a table or view that a statement names and the warehouse lacks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _CLOSE = 0.6
 
 
 def missing_text(warehouse: Warehouse, missing: Missing, default_schema: str) -> str:
-    """The error's text: the name, the nearest names of the warehouse, and where the statement has it."""
+    """The name, its nearest names in the warehouse, and its position in the statement."""
     *above, name = missing.parts
     place = f" ({missing.place})" if missing.place else ""
     try:
         hint = _hint(warehouse, above[-1] if above else None, name, default_schema)
     except EngineError:
-        hint = ""  # the names cannot be listed; what is missing is said all the same
+        hint = ""  # names cannot be listed; report the missing one without suggestions
     return f"[TABLE_OR_VIEW_NOT_FOUND] there is no table or view {'.'.join(missing.parts)}{hint}{place}"
 
 

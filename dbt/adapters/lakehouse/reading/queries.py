@@ -1,4 +1,4 @@
-"""SQL of the writer: what of a staged batch is written, deleted or refused. Pure text."""
+"""SQL of the writer: which rows of a staged batch are written, deleted or refused. Pure text."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ class SnapshotColumns:
 
 
 def snapshot_changes(source: str, target: str, columns: Sequence[str], stored: Mapping[str, str], names: SnapshotColumns) -> str:
-    """The rows to upsert: new versions that are not stored yet, and stored open versions that end now.
+    """Rows to upsert: new versions that are not stored yet, and stored open versions that end now.
 
-    What ends stays as it is stored but for its end: dbt stages it with the source's values, or with nulls, which would put it into another
-    partition, or behind the stored one. `stored` says how a column of `target` is read; one that is not among them is null in what ends.
+    An ending version keeps its stored values except for its end. dbt stages it with the source's values or with nulls, which would move it
+    to another partition or sort it behind the stored one. `stored` gives the SQL of each column of `target`; a missing column is null in
+    the ended version.
 
-    A row that was deleted and comes back as it was has the id of its version of before, which ended: it is a version of its own.
+    A deleted row that comes back unchanged has the id of its ended version, and becomes a version of its own.
     """
     scd, until = quoted(names.scd_id), quoted(names.valid_to)
     still_open = f"({TARGET}.{until} is null)"
@@ -50,10 +51,10 @@ def snapshot_changes(source: str, target: str, columns: Sequence[str], stored: M
 def split_deleted(
     source: str, columns: Sequence[str], keys: Sequence[str], ordering: Sequence[str], condition: str, alias: str = SOURCE
 ) -> tuple[str, str]:
-    """The queries for the rows to upsert and for those to delete, of rows of which some are deletions (`condition`).
+    """Queries for the rows to upsert and the rows to delete, if some rows are deletions (`condition`).
 
-    `alias` is what the condition calls them. `keys` are the columns by which rows are of the same record. Of one that has both, the newest
-    row by the ordering fields decides; in a tie, or without ordering fields, the deletion.
+    `alias` is the condition's name for the rows. `keys` identify a record. If a record has both, its newest row by the ordering fields
+    decides; on a tie, or without ordering fields, the deletion does.
     """
     deleted = f"coalesce({condition}, false)"
     window = f"over (partition by {', '.join(map(quoted, keys))})"
@@ -70,7 +71,7 @@ def split_deleted(
 
 
 def kept_as_deleted(kept: str, gone: str) -> str:
-    """One query of the rows to upsert and of those to delete (`split_deleted`), where the latter stay as deleted ones."""
+    """One query that joins both results of `split_deleted`, for tables that keep deleted rows."""
     live = f"select *, cast(null as timestamp) as {DELETED_AT} from ({kept})"
     return f"{live} union all select *, current_timestamp() as {DELETED_AT} from ({gone})"
 
@@ -83,10 +84,10 @@ def outside_predicates(
     predicates: Sequence[str],
     aliases: tuple[str, str] = (SOURCE, TARGET),
 ) -> str:
-    """One row: how many rows of `source` are stored in a row of `target` that the predicates do not hold for, and one such key.
+    """One row: how many rows of `source` match a row of `target` for which the predicates do not hold, and one such key.
 
-    `unique` are the columns by which a stored row is the same record. A predicate's bare column names are the stored row's.
-    `aliases` are what they call the two sides.
+    `unique` are the columns that identify a record. Bare column names in predicates are the stored row's. `aliases` are the predicates'
+    names for both sides.
     """
     given, kept = map(quoted, aliases)
     same = " and ".join(f"{given}.{quoted(name)} <=> {kept}.{quoted(name)}" for name in unique)
@@ -97,9 +98,9 @@ def outside_predicates(
 
 
 def outside_condition(source: str, condition: str, absent: Mapping[str, str]) -> str:
-    """One row: how many rows of `source` a condition on stored rows would not find again, and one of them.
+    """One row: how many rows of `source` a condition on stored rows would not match, and one of them.
 
-    `absent` are columns of the table that `source` has not, with their types: its rows will hold null there.
+    `absent` are columns (with types) of the table that `source` lacks: its rows store null there.
     """
     nulls = "".join(f", cast(null as {kind}) as {quoted(name)}" for name, kind in absent.items())
     rows = f"(select *{nulls} from {source}) as {TARGET}"

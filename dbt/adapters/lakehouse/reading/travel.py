@@ -1,4 +1,4 @@
-"""Relations at another time, as SQL: what `lakehouse.at` and `lakehouse.changes` render."""
+"""Relations at another time, as SQL: `lakehouse.at` and `lakehouse.changes`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dbt.adapters.lakehouse.relation import LakehouseRelation
 
 
 def at(warehouse: Warehouse, relation: LakehouseRelation, point: object) -> str:
-    """The relation as it was at a point."""
+    """The relation at a point in time."""
     return _narrowed(relation, f"{relation.render()} version as of '{_instant(warehouse, relation, point)}'")
 
 
@@ -19,22 +19,22 @@ def changes(warehouse: Warehouse, relation: LakehouseRelation, begin: object, en
 
 
 def read_optimized(relation: LakehouseRelation) -> str:
-    """The relation's base files, without what its logs say."""
+    """The relation's base files, without its logs."""
     return _narrowed(relation, f"hudi_read_optimized('{relation.render()}')")
 
 
 def with_deleted(relation: LakehouseRelation) -> str:
-    """The relation with its rows that were deleted softly."""
+    """The relation including softly deleted rows."""
     return _narrowed(relation, f"lakehouse_with_deleted('{relation.render()}')")
 
 
 def _narrowed(relation: LakehouseRelation, rows: str) -> str:
-    """What `--empty`, `--sample` and the batch of a microbatch model leave of a `ref`: it holds for rows of another time, too."""
+    """What `--empty`, `--sample` or a microbatch leaves of a `ref`; applied to rows of another time as well."""
     if relation.event_time_filter is not None:
         rows = relation.render_event_time_filtered(rows)
     return rows if relation.limit is None else f"(select * from {rows} where false limit {relation.limit})"
 
 
 def _instant(warehouse: Warehouse, relation: LakehouseRelation, point: object) -> str:
-    """YAML and Jinja make numbers of instants and of -N."""
+    """Instants and -N as text: YAML and Jinja turn them into numbers."""
     return warehouse.moment(*relation.stored, str(point))

@@ -1,1 +1,1 @@
-"""The work of one connection: its session, its statements, its answers."""
+"""The work of one connection: session, statements, answers."""

@@ -1,4 +1,4 @@
-"""The cursor dbt expects, over `Lakehouse.sql`: statements run when they are executed, bindings are parameters, rows are typed."""
+"""DB-API cursor for dbt over `Lakehouse.sql`. Statements run on `execute`, bindings are parameters, rows are typed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Description = list[tuple[str, str, None, None, None, None, bool]]
 
 
 class Cursor:
-    """One statement's result (PEP 249). A text with several statements runs all; the result is that of the last."""
+    """Result of one call (PEP 249). A text with several statements runs them all and keeps the last result."""
 
     arraysize = 1
 
@@ -27,14 +27,14 @@ class Cursor:
         self.description: Description | None = None
         self.rowcount = -1
         self.result: Any = None
-        """The engine's write result, where the statement was one."""
+        """The engine's write result, if the statement was a write."""
 
     def execute(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Cursor:
-        """Run `sql`; `bindings` fill its `?` (a sequence) or `:name` (a mapping) markers and are never put into the text."""
+        """Run `sql`. `bindings` fill its `?` (a sequence) or `:name` (a mapping) markers and are never put into the text."""
         self._table, self._position, self.description, self.result = None, 0, None, None
         header = self._session.header
         if header and sql.startswith(header):
-            sql = header.replace("\n", " ") + sql[len(header) :]  # in the first line, so that errors name the lines of the user
+            sql = header.replace("\n", " ") + sql[len(header) :]  # on the first line, so that errors keep the user's line numbers
         for statement in api.sql.split_statements(sql):
             self._take(self._session.run(statement, bindings or None))
         return self
@@ -42,7 +42,7 @@ class Cursor:
     def _take(self, answer: Any) -> None:
         self._table, self.description, self.result = None, None, None
         if answer is None or not hasattr(answer, "toArrow"):
-            # FROM ... INSERT ... INSERT makes several commits: the result is that of the last, as of several statements.
+            # FROM ... INSERT ... INSERT makes several commits; the last one is the result, as for several statements.
             self.result = answer[-1] if isinstance(answer, list) else answer
             return
         self._table = api.frames.fetched(answer)
@@ -52,7 +52,7 @@ class Cursor:
         self.rowcount = self._table.num_rows
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """The next `size` rows (`arraysize` by default), fewer at the end."""
+        """The next `size` rows (default `arraysize`); fewer at the end."""
         return self._next(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -81,7 +81,7 @@ class Cursor:
 
 
 def _local(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as dbt's tables hold them: without zone, as a clock in the session's time zone (UTC by default) shows them."""
+    """Timestamps as dbt's tables hold them: without a zone, as wall time in the session's time zone (default UTC)."""
     import pyarrow.compute as pc
     import pyarrow.types as pat
 

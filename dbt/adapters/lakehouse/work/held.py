@@ -1,4 +1,4 @@
-"""The audits of the command that runs: dbt makes connections without the adapter, so they are found here."""
+"""Audits of the running command, found here because dbt opens connections without the adapter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _current: list[Audits] = []
 
 
 def begin_audits(warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -> None:
-    """For a command that has read its project. How nodes end is told by dbt's events, before any hook has the results."""
+    """Start the audits of a command that has parsed its project. dbt's events report how nodes end, before hooks get the results."""
     end_audits()
     if command not in COMMANDS:
         return
@@ -30,10 +30,10 @@ def begin_audits(warehouse: Warehouse, nodes: Mapping[str, Any], command: str) -
 
 
 def hand_over_results() -> None:
-    """Give the audits dbt-core's results of a run before they publish, so that they can mark what is not published.
+    """Give the audits dbt-core's results before they publish, so that they can mark what was not published.
 
-    dbt-core has no hook for this, so its method is wrapped. An error raised in its last hooks would be shown as a keyboard interrupt, and
-    `dbt retry` would not know of it. Without that method nothing is wrapped, and the error is raised.
+    dbt-core has no hook for that, so its method is wrapped. It would show an error raised in its last hooks as a keyboard interrupt, and
+    `dbt retry` would not see it. Without that method nothing is wrapped, and the error is raised.
     """
     task = getattr(sys.modules.get("dbt.task.run"), "RunTask", None)
     known = getattr(task, "after_run", None)
@@ -52,13 +52,13 @@ def hand_over_results() -> None:
 
 
 def _is_retry() -> bool:
-    """dbt repeats a command under that one's name: what was typed, its command line knows."""
+    """Name of the command. A retry runs under the repeated command's name; the command line says what was typed."""
     typed = click.get_current_context(silent=True)
     return typed is not None and typed.info_name == "retry"
 
 
 def end_audits() -> None:
-    """The command is over: what was not published goes, and what runs that were killed have left."""
+    """End of the command: drop what was not published, and leftovers of killed runs."""
     while _current:
         _current.pop().close()
 
@@ -68,13 +68,13 @@ def current_audits() -> Audits | None:
 
 
 def held_tables(node: str) -> HeldTables | None:
-    """What the connection of a node sees before others do."""
+    """Held-back tables that the connection of a node sees."""
     audits = current_audits()
     return audits.seen_by(node) if audits is not None else None
 
 
 def note_statement(node: str, sql: str) -> None:
-    """A statement that the connection of a node is about to run."""
+    """Record a statement that the connection of a node is about to run."""
     audits = current_audits()
     if audits is not None:
         audits.ran(node, sql)

@@ -1,4 +1,4 @@
-"""The `packages` of Python models and functions: they run in dbt's Python, so they must be in its environment."""
+"""Checks the `packages` of Python models and functions, which must be installed in dbt's own environment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 
 def check_packages(name: str, packages: Iterable[str]) -> None:
-    """Raise `DbtRuntimeError` naming the model and every package that this Python does not have as it is asked for.
+    """Raise `DbtRuntimeError` with the model and all packages that are missing or of another version.
 
-    A package is a requirement as pip takes it (`pandas`, `scikit-learn>=1.4`), by the name of its distribution or of its module.
+    A package is a pip requirement (`pandas`, `scikit-learn>=1.4`), by distribution or module name.
     """
     wrong = [found for package in packages if (found := missing(str(package).strip())) is not None]
     if wrong:
@@ -24,7 +24,7 @@ def check_packages(name: str, packages: Iterable[str]) -> None:
 
 
 def missing(text: str) -> str | None:
-    """What is wrong with a requirement here; None where it is met."""
+    """What is wrong with a requirement; None if it is met."""
     try:
         wanted = Requirement(text)
     except InvalidRequirement:
@@ -45,5 +45,5 @@ def missing(text: str) -> str | None:
 def _is_module(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # what the name begins with is no package
+    except ModuleNotFoundError:  # the part before the first dot is no package
         return False

@@ -1,4 +1,4 @@
-"""What a Python model returned, as a Spark DataFrame of the thread's session."""
+"""Turns a Python model's return value into a Spark DataFrame of the thread's session."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _TAKEN = (
 
 
 def as_frame(answer: Any, spark: Any, name: str) -> Any:
-    """The answer as a DataFrame of `spark`. Raises `DbtRuntimeError` naming the model, for what is no rows and for types Spark has not."""
+    """The value as a DataFrame of `spark`. Raises `DbtRuntimeError` with the model's name for other values and for types that Spark lacks.
+    """
     from pyspark.sql import DataFrame
 
     if answer is None:
         raise DbtRuntimeError(f"{name}: the function model(dbt, session) returned nothing; end it with `return` and {_TAKEN}")
-    # A frame of Spark Connect has an attribute of any name, so that its class is asked first.
+    # A Spark Connect frame answers to any attribute name, so its class is checked first.
     if not isinstance(answer, DataFrame) and hasattr(answer, "to_spark"):
         answer = answer.to_spark()
     if isinstance(answer, DataFrame):
-        # Pandas on Spark makes its frames in the root session, whose views are not seen here.
+        # Pandas on Spark makes frames in the root session, which does not see this session's views.
         return answer if answer.sparkSession is spark else _sent(_fetched(answer), spark)
     rows = _local_rows(answer, name)
     try:
@@ -41,7 +42,7 @@ def as_frame(answer: Any, spark: Any, name: str) -> Any:
 
 
 def _sent(rows: Any, spark: Any) -> Any:
-    """Over Spark Connect, Spark does not look at the columns of what has no rows."""
+    """Check the columns of a frame without rows; over Spark Connect, Spark does not."""
     import pyarrow as pa
 
     if not isinstance(rows, pa.Table) or len(rows):
@@ -54,7 +55,7 @@ def _fetched(frame: Any) -> pa.Table:
 
 
 def _local_rows(answer: Any, name: str) -> Any:
-    """Rows in this process: pandas as they are, all else as Arrow; pandas without rows, too, of which Spark infers no columns."""
+    """Rows in this process: pandas unchanged, the rest as Arrow. Pandas without rows becomes Arrow too, as Spark would infer no columns."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -74,10 +75,10 @@ def _local_rows(answer: Any, name: str) -> Any:
     if not isinstance(answer, pa.Table):
         raise _no_rows(answer, name)
     plain = pa.schema([field.with_type(plain_type(field.type)) for field in answer.schema])
-    # Spark has no nanoseconds, and cuts those of pandas off likewise.
+    # Spark has no nanoseconds, and cuts those of pandas as well.
     options = [pc.CastOptions(field.type, allow_time_truncate=True) for field in plain]
     columns = [pc.cast(column, options=option) for column, option in zip(answer.columns, options, strict=True)]
-    # Spark leaves out what comes behind a batch without rows.
+    # Spark drops batches that follow an empty one.
     return pa.Table.from_arrays(columns, schema=plain).combine_chunks()
 
 
@@ -100,7 +101,7 @@ def _no_rows(answer: Any, name: str) -> DbtRuntimeError:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that Spark can take for one that is only another form of it: dictionaries, views, large and unsigned ones."""
+    """Equivalent type that Spark accepts, for dictionary, view, large and unsigned types."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):

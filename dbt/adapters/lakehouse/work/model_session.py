@@ -1,8 +1,8 @@
-"""The Spark session that a Python model is given: names of the warehouse mean its tables and views.
+"""The Spark session of a Python model, in which names mean the warehouse's tables and views.
 
-Tables of a warehouse are not in Spark's catalog, so `session.sql`, `session.table`, `session.read.table` and
-`session.catalog.tableExists` ask the warehouse first; all that they read of it is of one moment, that of `dbt.ref`. Everything else is the
-thread's own session, and DataFrames are of it.
+The tables are not in Spark's catalog, so `session.sql`, `session.table`, `session.read.table` and `session.catalog.tableExists` ask the
+warehouse first. Everything that they read has the same state as `dbt.ref`. Everything else is the thread's own session, and so are the
+DataFrames.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OWN = frozenset({"sql", "table", "read", "catalog"})
 
 
 def model_session(warehouse: Warehouse) -> Any:
-    """The session of `warehouse` as a Python model sees it; an instance of its class."""
+    """Session of `warehouse` for a Python model; also an instance of the real session's class."""
     kind = _session_class(type(warehouse.session))  # type: ignore[arg-type]  # mypy takes no class for hashable
     session = object.__new__(kind)
     object.__setattr__(session, "_names", _Names(warehouse))
@@ -32,20 +32,20 @@ def model_session(warehouse: Warehouse) -> Any:
 
 
 class _Names:
-    """What names mean to a model."""
+    """Resolves names for a model."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse, self.spark = warehouse, warehouse.session
 
     def sql(self, text: str, args: Any, named: Mapping[str, Any]) -> Any:
-        """A DataFrame, without columns for a statement that answers with no rows, as in Spark."""
+        """Run a statement: a DataFrame, without columns if the statement returns no rows, as in Spark."""
         if named:
             text = _Formatter().vformat(text, (), named)
         answer = self.warehouse.sql(text, args)
         return answer if hasattr(answer, "toArrow") else self.spark.sql("select 1").select()
 
     def table(self, name: str) -> Any | None:
-        """The rows of a table or view of the warehouse; None where it has none of the name, which may be one of Spark's.
+        """Rows of a table or view of the warehouse; None if it has none of that name (it may be Spark's).
 
         A source that reads files is named by the call that reads them.
         """
@@ -58,7 +58,7 @@ class _Names:
 @cache
 def _session_class(kind: type[Any]) -> type[Any]:
     class ModelSession(kind):  # type: ignore[misc]
-        """Attributes are those of the session that it stands for, but for `_OWN`."""
+        """Delegates attributes to the real session, except those in `_OWN`."""
 
         def __getattribute__(self, name: str) -> Any:
             if name in _OWN or name == "__class__":
@@ -69,7 +69,7 @@ def _session_class(kind: type[Any]) -> type[Any]:
             setattr(object.__getattribute__(self, "_names").spark, name, value)
 
         def __del__(self) -> None:
-            """A session of Spark Connect would end its connection, which is not this one's."""
+            """Do nothing: stopping a Spark Connect session would end a connection that belongs to others."""
 
         def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - Spark's name
             return object.__getattribute__(self, "_names").sql(sqlQuery, args, kwargs)
@@ -121,7 +121,7 @@ def _catalog_class(kind: type[Any]) -> type[Any]:
 
 
 class _Formatter(string.Formatter):
-    """`{name}` in the text of `session.sql(text, name=...)`: a DataFrame as a view of the session, a text as a literal."""
+    """`{name}` in `session.sql(text, name=...)`: a DataFrame becomes a session view, a text a literal."""
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         value, first = super().get_field(field_name, args, kwargs)
@@ -132,7 +132,7 @@ def _as_sql(name: str, value: Any) -> Any:
     from pyspark.sql import Column, DataFrame
 
     if isinstance(value, DataFrame):
-        # Kept: a DataFrame on Spark Connect resolves its names when it runs. The session is not used again after the model.
+        # Keep the views: a Spark Connect frame resolves its names when it runs. The session ends with the model.
         view = f"__dbt_python_{uuid.uuid4().hex}"
         value.createOrReplaceTempView(view)
         return view

@@ -1,4 +1,4 @@
-"""Python models: the compiled script runs in this process with the thread's Spark session; what it returns is written like a SELECT."""
+"""Runs Python models in this process with the thread's Spark session; the result is written like a SELECT."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 
 _TOLD = ("pyspark", "py4j", "lakehouse_engine", "dbt", "dbt_common")
-"""Packages whose errors have a handling of their own."""
+"""Packages whose errors are handled elsewhere."""
 
 
 def check_python_model(model: Mapping[str, Any]) -> None:
-    """Before anything of the model runs. Raises `DbtRuntimeError` for packages that are not there."""
+    """Check the model's packages before anything runs. Raises `DbtRuntimeError`."""
     packages = model["config"].get("packages") or ()
     check_packages(model["unique_id"], [packages] if isinstance(packages, str) else packages)
 
 
 def run_python_model(script: str, warehouse: Warehouse, view: str, name: str) -> Any:
-    """Run `script`'s `model(dbt, session)`; its rows as a DataFrame.
+    """Run `model(dbt, session)` of `script`; returns its rows as a DataFrame.
 
-    Raises as `as_frame`; what Spark, the engine or dbt raise in the model, and `DbtRuntimeError` with the line for its own errors.
+    Raises as `as_frame`. Errors of Spark, the engine or dbt in the model pass through; other errors become `DbtRuntimeError` with the line.
     """
     module = types.ModuleType(f"dbt_model_{view.strip('_')}")
     session = model_session(warehouse)
@@ -47,6 +47,6 @@ def run_python_model(script: str, warehouse: Warehouse, view: str, name: str) ->
 
 
 def _line(error: Exception, file: str) -> str:
-    """Where in the model it happened; the script begins with the model's file."""
+    """Line of the model at which an error happened; the script begins with the model's file."""
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
     return f" in line {lines[-1]}" if lines else ""

@@ -1,4 +1,4 @@
-"""What a write did, as it lands in `run_results.json`."""
+"""Result of a write for `run_results.json`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dbt.adapters.contracts.connection import AdapterResponse
 
 @dataclass
 class LakehouseResponse(AdapterResponse):
-    """Fields are those of the commit; `files_created` and `files_updated` count base files, `bytes_written` is their size.
+    """Fields of the commit; `files_created` and `files_updated` count base files, `bytes_written` is their size.
 
-    `failed_services` has messages of services that failed after the commit, which stands.
+    `failed_services` holds messages of services that failed after the commit, which stands.
     """
 
     instant: str | None = None
@@ -29,7 +29,7 @@ class LakehouseResponse(AdapterResponse):
 
 
 def write_message(operation: str, inserts: int, updates: int, deletes: int, instant: str | None) -> str:
-    """The line dbt prints: `UPSERT 1,203 (12 new, 1,191 updated, 0 deleted) @20261121...`; `no new data` when nothing changed."""
+    """Line that dbt prints: `UPSERT 1,203 (12 new, 1,191 updated, 0 deleted) @20261121...`; `no new data` if nothing changed."""
     if instant is None:
         return f"{operation.upper()} 0 (no new data)"
     parts = [f"{count:,} {word}" for count, word in ((inserts, "new"), (updates, "updated"), (deletes, "deleted")) if count]
@@ -38,7 +38,7 @@ def write_message(operation: str, inserts: int, updates: int, deletes: int, inst
 
 
 def held_back(response: AdapterResponse) -> AdapterResponse:
-    """What a write did to a copy of its table: the instant is none of the table's."""
+    """Result of a write to a copy of the table; its instant is not the table's."""
     if not isinstance(response, LakehouseResponse) or response.instant is None:
         return response
     message = response._message.replace(f" @{response.instant}", ", held back until its tests have passed")

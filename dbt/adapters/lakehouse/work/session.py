@@ -1,7 +1,7 @@
-"""One dbt connection's work: its Spark session (started on first need), its warehouse, its job tag.
+"""Work of one dbt connection: its Spark session (started on first need), warehouse and job tag.
 
-dbt closes a connection after each node. A Spark session in which nothing but queries and writes of tables ran is as good as new then, and
-the next connection gets it: to make one, and to learn its settings anew, costs as much as a small query.
+dbt closes the connection after each node. If only queries and table writes ran in its Spark session, the next connection reuses the
+session, because making a new one costs as much as a small query.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ logger = AdapterLogger("Lakehouse")
 
 
 class ThreadSession:
-    """The handle of a dbt connection. `cancel` may be called from any thread, the rest from the thread that uses it.
+    """Handle of a dbt connection. `cancel` may be called from any thread, the rest from the thread that uses it.
 
-    `held` are tables that the connection's node sees before others do.
+    `held` are tables that only the connection's node sees.
     """
 
     def __init__(self, credentials: LakehouseCredentials, held: HeldTables | None = None) -> None:
@@ -48,13 +48,13 @@ class ThreadSession:
         self._as_new = True
         self._tagged: int | None = None
         self.hook: str | None = None
-        """The hook whose statements run: `pre-hook` or `post-hook`."""
+        """Hook whose statements run: `pre-hook` or `post-hook`."""
         self.header = ""
-        """The comment that dbt puts before a statement, as lines of its own."""
+        """Comment that dbt puts before a statement, on lines of its own."""
 
     @property
     def warehouse(self) -> Warehouse:
-        """The warehouse with a Spark session; the first use starts Spark."""
+        """The warehouse with a Spark session; first use starts Spark."""
         if self._warehouse is None:
             credentials = self._credentials
             self._spark = self._environment.session(credentials.allow_files)
@@ -71,7 +71,7 @@ class ThreadSession:
         return self._warehouse
 
     def run(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
-        """One statement through the engine's router: a DataFrame, a write result, or None."""
+        """Run one statement through the engine's router: a DataFrame, a write result, or None."""
 
         def attempt(warehouse: Warehouse) -> Any:
             self._views.show()
@@ -83,7 +83,7 @@ class ThreadSession:
         return self.work(attempt)
 
     def keep_view(self, name: str, sql: str, make: Make | None = None) -> None:
-        """Keep a session view of a query, or of the rows that `make` makes. What was read for it is known from here on."""
+        """Make a session view of a query, or of the rows that `make` returns. What it reads is recorded from then on."""
         self._note(sql)
 
         def rows(warehouse: Warehouse) -> Any:
@@ -99,7 +99,7 @@ class ThreadSession:
             self.work(lambda warehouse: self._views.drop(name, warehouse))
 
     def write(self, sql: str, job: Callable[[Warehouse], Result], retries: int) -> Result:
-        """Run a write of the rows of `sql`. When what was read for them has changed, they are computed again, `retries` times at most."""
+        """Write the rows of `sql`. If what they read has changed, compute them again, at most `retries` times."""
         self._note(sql)
 
         def attempt() -> Result:
@@ -108,11 +108,11 @@ class ThreadSession:
         return run_again(attempt, retries, lambda: self.work(lambda warehouse: self._views.make_anew(sql, warehouse)))
 
     def rows(self, sql: str, warehouse: Warehouse) -> Any:
-        """The rows of a query, for a job of `write`."""
+        """Rows of a query, for a job of `write`."""
         return self._views.rows(sql, warehouse)
 
     def _note(self, sql: str) -> None:
-        """Remember a statement that may leave something in the Spark session: a setting, a function, a view, a variable."""
+        """Record a statement that may leave something in the Spark session: a setting, function, view or variable."""
         self._as_new = self._as_new and leaves_session(sql)
 
     def work(self, job: Callable[[Warehouse], Result]) -> Result:
@@ -131,7 +131,7 @@ class ThreadSession:
             self._working.clear()
 
     def _tag_thread(self) -> None:
-        """Mark the jobs of this thread, until the connection is closed: each mark is a call of the JVM."""
+        """Tag this thread's jobs until the connection closes; each tag is a call to the JVM."""
         if self._tagged != threading.get_ident():
             self._environment.tag(self._spark, self._tag)
             self._tagged = threading.get_ident()
@@ -145,7 +145,7 @@ class ThreadSession:
         return Cursor(self)
 
     def cancel(self) -> None:
-        """Interrupt what runs, and what the running statement still starts: a write is several jobs, and there may be none just now."""
+        """Interrupt running jobs, and those that the statement still starts: a write has several, with pauses between."""
         self._cancelled.set()
         threading.Thread(target=self._interrupt_until_idle, name=f"cancel-{self._tag}", daemon=True).start()
 
@@ -156,7 +156,7 @@ class ThreadSession:
             time.sleep(0.5)
 
     def close(self) -> None:
-        """Forget the session; Spark itself stays for the process."""
+        """Drop the session. Spark keeps running for the process."""
         warehouse, self._warehouse = self._warehouse, None
         as_new = self._as_new and not self._cancelled.is_set()
         try:
@@ -173,5 +173,5 @@ class ThreadSession:
 
 
 def of_hook(kind: str, text: str) -> str:
-    """The text of an error of a hook, which says so once."""
+    """Error text that says once that it comes from a hook."""
     return text if text.startswith(f"in a {kind}: ") else f"in a {kind}: {text}"

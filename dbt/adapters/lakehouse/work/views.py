@@ -1,7 +1,7 @@
-"""Session views of one thread: rows that several statements of a model read, and the reading of the warehouse that they were made by.
+"""Session views of one thread: rows that several statements of a model read, with the warehouse state that they were made from.
 
-A model's rows are one query, which Spark analyses when the view is kept. Whoever reads all of a view gets that very query; Spark learns
-of the view by its name only when a statement may read it otherwise.
+A model's rows are one query, analysed when the view is made. Reading all of a view returns that same query. Spark gets the view under its
+name only when a statement may read it in another way.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import quoted
 
 Make = Callable[[Warehouse], Any]
-"""Makes the rows of a view, by a reading of the warehouse."""
+"""Makes the rows of a view from one reading of the warehouse."""
 _WHOLE = re.compile(r"\s*select \* from (?:`((?:[^`]|``)+)`|(\w+))\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A view: how it is made, after those that it is made of; the warehouse as it was read for it, and its rows."""
+    """A view: its maker, the views below it, the warehouse as it was read, and its rows."""
 
     name: str
     makers: Mapping[str, Make]
@@ -30,24 +30,24 @@ class _Source:
 
 
 class SessionViews:
-    """The views that were kept and not dropped. `in_spark` are those that Spark knows, as they are now or as they were."""
+    """Views that were made and not dropped. `in_spark` are those that Spark knows, current or outdated."""
 
     def __init__(self) -> None:
         self._sources: dict[str, _Source] = {}
         self._in_spark: dict[str, _Source] = {}
 
     def keep(self, name: str, sql: str, make: Make, warehouse: Warehouse) -> None:
-        """Have `make` make the rows of a view (of `sql`, where that is what it is of), by what the views that it names were read by."""
+        """Make a view with the rows of `make` (its SQL is `sql`, if it has one), using the readings of the views that it names."""
         named = self._named(sql)
         pinned = self._as_read(named, warehouse)
         self._put(name, {**_makers(named), name: make}, pinned)
 
     def drop_unseen(self, name: str) -> bool:
-        """Drop a view that Spark does not know; False where it may."""
+        """Drop a view that Spark does not know; False if Spark may know it."""
         return name.lower() not in self._in_spark and self._sources.pop(name.lower(), None) is not None
 
     def drop(self, name: str, warehouse: Warehouse) -> None:
-        """Drop a view that Spark may know, also one that was not kept here."""
+        """Drop a view that Spark may know, even one made elsewhere."""
         self._sources.pop(name.lower(), None)
         self._in_spark.pop(name.lower(), None)
         warehouse.session.catalog.dropTempView(name)
@@ -56,18 +56,18 @@ class SessionViews:
         return bool(self._named(sql))
 
     def as_read(self, sql: str, warehouse: Warehouse) -> Warehouse:
-        """The warehouse as it was read for the views that a statement names, which are made anew if they were not of one reading.
+        """The warehouse as it was read for the views in a statement. Views of different readings are made again.
 
-        Pinned now where it names none.
+        Pinned now if the statement names no view.
         """
         return self._as_read(self._named(sql), warehouse)
 
     def make_anew(self, sql: str, warehouse: Warehouse) -> None:
-        """The views that a statement names, and those that they are made of, from one new reading."""
+        """Make the views of a statement, and the views below them, again from one new reading."""
         self._make_anew(self._named(sql), warehouse)
 
     def rows(self, sql: str, warehouse: Warehouse) -> Any:
-        """The rows of a query, its tables read by `warehouse`."""
+        """Rows of a query whose tables `warehouse` reads."""
         whole = _WHOLE.fullmatch(sql)
         source = self._sources.get((whole[1] or whole[2]).replace("``", "`").lower()) if whole else None
         if source is not None and source.warehouse is warehouse:
@@ -76,14 +76,14 @@ class SessionViews:
         return warehouse.sql(sql)
 
     def show(self) -> None:
-        """Let Spark know all of them: a statement may name them in ways that only Spark understands."""
+        """Register all views in Spark: a statement may name them in ways that only Spark understands."""
         for name, source in self._sources.items():
             if self._in_spark.get(name) is not source:
                 source.rows.createOrReplaceTempView(quoted(source.name))
                 self._in_spark[name] = source
 
     def hide(self, warehouse: Warehouse) -> None:
-        """Let Spark forget them."""
+        """Remove the views from Spark."""
         for source in self._in_spark.values():
             warehouse.session.catalog.dropTempView(source.name)
         self._in_spark.clear()
@@ -107,7 +107,7 @@ class SessionViews:
         return pinned
 
     def _named(self, sql: str) -> dict[str, _Source]:
-        """The views that a statement names."""
+        """Views that a statement names."""
         if not self._sources:
             return {}
         words = set(re.findall(r"\w+", sql.lower()))

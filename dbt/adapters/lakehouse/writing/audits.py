@@ -1,13 +1,13 @@
-"""Write, audit, publish: a model with `audit: true` is written where nobody sees it, tested there, and then written in its place.
+"""Write, audit, publish: a model with `audit: true` is written to a hidden copy, tested there, and then written to its table.
 
-Before the first statement of such a model its table is copied (the files are shared) into a hidden folder of the warehouse, and for the
-model, for tests and for audited models below it the copy has the table's name. The rows of every write are kept, and so is the write.
-Once the tests have passed, the writes are repeated on the table itself, which has to be as it was when it was copied: what is published is
-what was tested. Everything else goes with the folder, at the end of the run or with the next one, if this process dies.
+Before the model's first statement its table is copied (files are shared) into a hidden folder of the warehouse. The model, its tests and
+audited models below it see the copy under the table's name. Each write and its rows are recorded. Once the tests have passed, the writes
+are repeated on the table, which must be unchanged since the copy: what is published is what was tested. The folder is removed at the end of
+the run, or by the next run if this process dies.
 
-Tables that are published together are locked together, and looked at before the first of them is written: nobody's commit comes between
-two of them, but to one that is built anew. There is no step in which several tables change at once: a process that is killed between two
-leaves the second as it was.
+Tables that are published together are locked together and checked before the first is written, so no other commit comes between them,
+except for a table that is rebuilt. There is no step that changes several tables at once: a process killed between two leaves the second as
+it was.
 """
 
 from __future__ import annotations
@@ -50,48 +50,48 @@ Publish = Callable[[Job], Any]
 
 @dataclass
 class Held:
-    """A table whose writes are held back. `state` is what it was copied as (None: it was not there), `newest` its model's last write."""
+    """A table whose writes are held back. `state` is what was copied (None: no table), `newest` is its model's last write."""
 
     node: str
     table: Selected
     state: Any
     newest: str | None
     is_blind: bool = True
-    """Its rows do not rest on what the table held, so that they can be merged into another state of it."""
+    """True if its rows do not depend on the table's content, so that they can be merged into another state of it."""
     is_built_anew: bool = False
-    """Another table takes its place: that locks and looks by itself, and cannot be done by who holds the lock of what goes."""
+    """True if another table replaces it. That locks and checks by itself, and cannot run under the old table's lock."""
     writes: list[Job] = field(default_factory=list)
     is_over: bool = False
-    """It is published, or will not be."""
+    """True once it is published, or never will be."""
 
     @property
     def place(self) -> tuple[str, str]:
         return self.table.schema, self.table.identifier
 
     def check(self, house: Warehouse) -> None:
-        """Raise `ChangedSinceReadError` where the table is not what it was copied as, `DbtRuntimeError` where there was none."""
+        """Raise `ChangedSinceReadError` if the table has changed since the copy, `DbtRuntimeError` if it did not exist."""
         if self.state is not None:
             house.check_held(*self.place, self.state)
         elif house.kind(*self.place) == "table":
             raise DbtRuntimeError(f"somebody else made {self.table}, which was not there; run the model again")
 
     def write(self, house: Warehouse) -> list[Any]:
-        """Repeat the writes."""
+        """Repeat the writes on the table."""
         return [job(house) for job in self.writes]
 
 
 @dataclass
 class _Publication:
-    """Tables that are published together. `done` has what dbt would say of those that are, `at` the one that is at work."""
+    """Tables that are published together. `done` has dbt's messages for the published ones, `at` is the one in progress."""
 
     group: list[Held]
     done: dict[Selected, str] = field(default_factory=dict)
     at: Held | None = None
 
     def write(self, house: Warehouse) -> None:
-        """All or none, as far as others' commits go: under their locks all are looked at before the first is written."""
+        """Publish all or none, as far as other writers go: all are checked under their locks before the first is written."""
         with ExitStack() as locks:
-            for held in sorted(self.group, key=lambda held: held.place):  # in one order, so that nobody waits for who waits for them
+            for held in sorted(self.group, key=lambda held: held.place):  # in a fixed order, so that no two processes wait for each other
                 self.at = held
                 if held.state is not None and not held.is_built_anew:
                     locks.enter_context(house.locked(*held.place))
@@ -104,7 +104,7 @@ class _Publication:
 
 
 class Audits:
-    """Those of one command. `nodes` are the manifest's, `command` is dbt's word for what runs, as a retry of it if `is_retry`."""
+    """Audits of one command. `nodes` are the manifest's, `command` is dbt's name of the command (of the repeated one if `is_retry`)."""
 
     def __init__(self, warehouse: Warehouse, nodes: Mapping[str, Any], command: str, *, is_retry: bool = False) -> None:
         self._is_retry = is_retry
@@ -121,26 +121,26 @@ class Audits:
         self._unpublished: dict[str, str] = {}
         self._guard = threading.RLock()
         self.results: Sequence[Any] | None = None
-        """dbt-core's results of the run, before its last hooks; None where they are not handed over."""
+        """dbt-core's results of the run before its last hooks; None if they are not handed over."""
 
     @property
     def watches(self) -> bool:
-        """Whether there is anything to audit."""
+        """True if anything is audited."""
         return bool(self._audited)
 
     def note(self, node: str, outcome: str) -> None:
-        """How a node of the run ended: dbt's word."""
+        """How a node of the run ended, in dbt's terms."""
         with self._guard:
             self._outcomes[node] = outcome
 
     # -- while models and tests run
 
     def holds(self, node: str) -> bool:
-        """Whether writes of the node are held back."""
+        """True if writes of the node are held back."""
         return node in self._audited
 
     def seen_by(self, node: str) -> HeldTables | None:
-        """What a node sees instead of what is published: audited models and tests see what is held back."""
+        """Held-back tables that a node sees: audited models and tests see them, others do not."""
         with self._guard:
             if node in self._audited and node not in self._held:
                 self._hold(node)
@@ -151,7 +151,7 @@ class Audits:
 
     def _hold(self, node: str) -> None:
         table = table_of(_as_mapping(self._nodes[node]))
-        assert table is not None  # `config_findings` refuses audit of what is no table
+        assert table is not None  # `config_findings` refuses audit of other materializations
         if self._command not in RUNS_TESTS and self._tests[node]:
             raise DbtRuntimeError(
                 f"{node}: with audit it is published after its tests ({_listed(self._tests[node])}), and dbt {self._command} runs none: "
@@ -165,14 +165,14 @@ class Audits:
         self._names.add(f"{table.schema}.{table.identifier}".lower())
 
     def _copy(self, held: Held) -> None:
-        """Take the table as it is now."""
+        """Copy the table as it is now."""
         folder = self._area.folder()
         self._warehouse.let_go(f"{folder}/{held.table.schema}/{held.table.identifier}")
         held.state = self._warehouse.hold(*held.place, folder) if self._warehouse.kind(*held.place) == "table" else None
         held.newest = held.state.instant if held.state is not None else None
 
     def write(self, node: str, writer: TableWriter, act: Act, house: Warehouse, rows: Any) -> Any:
-        """Write rows to the copy, and remember how."""
+        """Write rows to the copy and record the write."""
         held = self._held[node]
         again = house.keep_rows(rows, f"{self._area.folder()}/rows/{uuid.uuid4().hex}")
         held.is_blind = held.is_blind and house.expected(*held.place) is None
@@ -190,21 +190,22 @@ class Audits:
         return result
 
     def ran(self, node: str, sql: str) -> None:
-        """A statement of a node, before it runs: that which decides a test can be repeated, unless it reads what another one stored."""
+        """Record a node's statement before it runs. A test's deciding statement can be repeated, unless it reads what another one stored.
+        """
         known = self._nodes.get(node)
         if known is not None and "should_error" in sql and _kind(known) == "test" and not known.config.get("store_failures"):
             self._texts[node] = sql
 
     def also(self, node: str, job: Job) -> None:
-        """Do something else to the table when it is published."""
+        """Record something else to do on publishing."""
         self._held[node].writes.append(job)
 
     # -- publishing
 
     def before(self, node: str, publish: Publish) -> list[str]:
-        """Publish what a node that is not audited is about to read. dbt starts it when the tests of what it reads are over.
+        """Publish what a node that is not audited is about to read. dbt starts the node when the tests of its inputs are over.
 
-        Lines to print. Raises `DbtRuntimeError` for what cannot be published.
+        Returns lines to print. Raises `DbtRuntimeError` for what cannot be published.
         """
         if self._sees(node):
             return []
@@ -221,8 +222,8 @@ class Audits:
         return lines
 
     def settle(self, publish: Publish) -> tuple[list[str], list[str]]:
-        """Publish what passed, at the end of the run: lines to print, and what went wrong that the run does not know. Audited models
-        that read of each other, or share a test, are published together or not at all.
+        """Publish what passed at the end of the run; returns lines to print, and failures that the run does not know. Audited models that
+        read each other, or share a test, are published together or not at all.
         """
         lines: list[str] = []
         failures: list[str] = []
@@ -235,7 +236,7 @@ class Audits:
         return lines, failures
 
     def _left_behind(self) -> dict[str, str]:
-        """Models whose tests a retry repeats without them: what was held back is gone, and the tests read what is published."""
+        """Models whose tests a retry runs without building them: the held-back rows are gone, and the tests read the published ones."""
         if not self._is_retry:
             return {}
         tested = [name for name in self._audited - self._held.keys() if self._outcomes.keys() & set(self._tests[name])]
@@ -253,13 +254,13 @@ class Audits:
             raise DbtRuntimeError(f"{node} would read the rows of before: {'; '.join(found)}")
 
     def mark(self, failures: Iterable[str]) -> list[str]:
-        """Say in dbt's results what is not published; returns the failures that no result mentions."""
+        """Mark in dbt's results what is not published; returns the failures that no result mentions."""
         unpublished = {name: f"{_NOT}{text}" for name, text in self._unpublished.items()}
         said = mark_results(self.results or (), unpublished, self._left_behind(), self._tests)
         return [text for text in failures if text not in said and f"{_NOT}{text}" not in said]
 
     def close(self) -> None:
-        """Forget what was not published."""
+        """Drop what was not published."""
         with self._guard:
             if self._area is not None:
                 self._area.remove()
@@ -290,9 +291,9 @@ class Audits:
         return [_line(held.table, publication.done, reasons) for held in group], failures
 
     def _publish(self, publication: _Publication, publish: Publish) -> None:
-        """Raises `DbtRuntimeError`, with nothing published but what `publication` has as done.
+        """Raises `DbtRuntimeError`; nothing but what `publication` has as done is published then.
 
-        Where others committed meanwhile, rows that do not rest on the table go into a copy of what it is now, and are tested again.
+        If others have committed, rows that do not depend on the table are written to a copy of its new state and tested again.
         """
         held = publication.group[0]
         for _ in range(_TIMES if len(publication.group) == 1 and held.is_blind else 0):
@@ -306,7 +307,7 @@ class Audits:
         publish(publication.write)
 
     def _test_again(self, held: Held, publish: Publish) -> list[str]:
-        """Write to a new copy, and run the tests on it: what did not pass."""
+        """Write to a new copy and run the tests on it; returns those that failed."""
         seen = HeldTables(self._area.folder(), self._names)
         self._copy(held)
 
@@ -343,7 +344,7 @@ class Audits:
         return None
 
     def _groups(self) -> list[list[Held]]:
-        """What is not over yet, in the order of its beginning: each with all that it reads of or is tested with."""
+        """Open audits in the order of their start, each with everything that it reads or is tested with."""
         waiting = [held for held in self._held.values() if not held.is_over]
         groups: list[list[Held]] = []
         for held in waiting:
@@ -357,14 +358,14 @@ class Audits:
 
 @dataclass(frozen=True)
 class _Reason:
-    """Why a table is not published. `is_known`: the run has failed for it, and says so itself."""
+    """Why a table is not published. `is_known`: the run has failed for that reason, and reports it itself."""
 
     text: str
     is_known: bool = False
 
 
 class AuditOvertakenError(DbtRuntimeError):
-    """Others committed to a table between its copy and its publishing."""
+    """Other writers committed to a table between its copy and its publishing."""
 
 
 def _line(table: Selected, done: Mapping[Selected, str], reasons: Mapping[Selected, _Reason]) -> str:
@@ -387,7 +388,7 @@ def is_audited(node: Any) -> bool:
 
 
 def _tests_by_node(nodes: Mapping[str, Any], audited: Iterable[str]) -> dict[str, list[str]]:
-    """Tests of error severity that a node has to pass, by the node."""
+    """Tests of error severity for each node."""
     found: dict[str, list[str]] = {name: [] for name in audited}
     for name, node in nodes.items():
         if _kind(node) == "test" and str(node.config.get("severity") or "error").lower() == "error":
@@ -397,7 +398,7 @@ def _tests_by_node(nodes: Mapping[str, Any], audited: Iterable[str]) -> dict[str
 
 
 def _above(node: str, nodes: Mapping[str, Any]) -> set[str]:
-    """All nodes that a node reads of, through others too."""
+    """All nodes that a node reads, directly or through others."""
     found: set[str] = set()
     pending = [node]
     while pending:

@@ -1,4 +1,4 @@
-"""A merge with clauses, as one upsert: the rows that are written, and the keys that are deleted in the same commit."""
+"""A merge with clauses as one upsert: the rows to write, and the keys to delete in the same commit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dbt.adapters.lakehouse.writing.frames import kept, types_of, viewed
 
 @dataclass(frozen=True)
 class ClauseMerge:
-    """One attempt: `source` and `target` are views of the model's rows and of the stored ones, which `house` has read.
+    """One attempt. `source` and `target` are views of the model's rows and of the stored rows that `house` has read.
 
-    `types` are the columns of the table; `identity` those by which a row of the model is the same record as a stored one.
+    `types` are the table's columns; `identity` are the columns that identify a record.
     """
 
     house: Warehouse
@@ -38,7 +38,7 @@ class ClauseMerge:
 
     @contextmanager
     def chosen(self, rows: Any) -> Iterator[tuple[Any, str]]:
-        """Those of the model's `rows` that are written, or deleted by `delete_condition`: a frame of them, and a view over it."""
+        """The model's `rows` that are written, or deleted by `delete_condition`: a frame, and a view over it."""
         if not self.config.clauses.choose_rows:
             yield rows, self.source
             return
@@ -47,7 +47,7 @@ class ClauseMerge:
             yield chosen, view
 
     def deleted(self, others: Any | None) -> Any:
-        """Keys of the stored rows that go for having none in the model, and of `others`."""
+        """Keys of stored rows that the model lacks and the merge deletes, and of `others`."""
         names = list(dict.fromkeys([*self.identity, *self._named(self.config.partition_by, "partition_by")]))
         if others is not None:
             names = list(dict.fromkeys([*names, *self._ordering]))
@@ -57,13 +57,13 @@ class ClauseMerge:
 
     @contextmanager
     def with_changed(self, rows: Any, updates: Sequence[str] | None) -> Iterator[Any]:
-        """`rows` as the table is to hold them, and the stored rows that the action changes. Raises `DbtDatabaseError` where it cannot."""
+        """`rows` with the table's columns, and the stored rows that the action changes. Raises `DbtDatabaseError` if that is impossible."""
         self._check_action()
         with viewed(self.house, rows) as given:
             yield self._whole(given, types_of(rows), updates).unionByName(self._changed(types_of(rows)))
 
     def _changed(self, given: Mapping[str, str]) -> Any:
-        """The stored rows that the action changes, as it leaves them; null in the columns that the table is about to gain."""
+        """The stored rows that the action changes, with their new values; null in columns that the table is about to gain."""
         assigned = [name for name, _ in self.config.clauses.assignments]
         generated = {name.lower() for name in missing_names(self.house.generated(self.schema, self.identifier), assigned)}
         types = {name: kind for name, kind in self.types.items() if name.lower() not in generated}
@@ -73,7 +73,7 @@ class ClauseMerge:
         return self.house.computed(self.schema, self.identifier, changed)
 
     def _whole(self, source: str, given: Mapping[str, str], updates: Sequence[str] | None) -> Any:
-        """The model's rows with all columns, where the others of a stored row stay as they are."""
+        """The model's rows with all columns; columns that are not updated keep the stored values."""
         absent = [f"cast(null as {self.types[name]}) as {quoted(name)}" for name in missing_names(self.types, given)]
         rows = f"select {', '.join([*map(quoted, given), *absent])} from {source}"
         if not absent and updates is None:
@@ -85,7 +85,7 @@ class ClauseMerge:
         return self.house.sql(updated(rows, names, stored, self.identity, moved))
 
     def _check_action(self) -> None:
-        """Refuse an update that the table's way of merging would not store as it is."""
+        """Refuse an update that the table's merge rules would not store unchanged."""
         name, ordering = self.config.name, self._ordering
         if not stores_whole_rows(self.house, self.schema, self.identifier, self.config.options):
             raise DbtDatabaseError(
@@ -112,7 +112,7 @@ class ClauseMerge:
 
     @property
     def _ordering(self) -> list[str]:
-        """The columns that the ordering fields are, or are inside of."""
+        """Top-level columns of the ordering fields."""
         known = list(self.types)
         return [path if path in known else path.partition(".")[0] for path in self._paths]
 

@@ -1,6 +1,6 @@
-"""SQL of a merge with clauses: which rows of the model it writes, and which stored rows it changes for having none in the model. Pure text.
+"""SQL of a merge with clauses: which rows of the model it writes, and which stored rows it changes because the model lacks them. Pure text.
 
-`source` and `target` are views of the model's rows and of the stored ones; `identity` are the columns by which two rows are one record.
+`source` and `target` are views of the model's rows and of the stored ones; `identity` are the columns that identify a record.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dbt.adapters.lakehouse.config.clauses import MergeClauses
 
 
 def rows_to_write(source: str, target: str, columns: Sequence[str], identity: Sequence[str], clauses: MergeClauses) -> str:
-    """The rows of the model that the conditions and the skipped steps leave. Every row is a matched one or a new one."""
+    """Rows of the model that remain after conditions and skipped steps. Every row either matches a stored one or is new."""
     picked = ", ".join(f"{quoted(clauses.source)}.{quoted(name)}" for name in columns)
     same = _same(identity, clauses.source, clauses.target)
     begun = f"select {picked} from {source} as {quoted(clauses.source)}"
@@ -24,14 +24,14 @@ def rows_to_write(source: str, target: str, columns: Sequence[str], identity: Se
 
 
 def rows_by_source(source: str, target: str, expressions: Sequence[str], identity: Sequence[str], clauses: MergeClauses) -> str:
-    """`expressions` over the stored rows that `not_matched_by_source_action` is for."""
+    """`expressions` over the stored rows that `not_matched_by_source_action` applies to."""
     same = _same(identity, clauses.target, clauses.source)
     unmatched = f"{target} as {quoted(clauses.target)} left anti join {source} as {quoted(clauses.source)} on {same}"
     return f"select {', '.join(expressions)} from {unmatched}{_where(clauses.by_source_condition)}"
 
 
 def assigned_columns(types: Mapping[str, str], clauses: MergeClauses) -> list[str]:
-    """Expressions of a stored row's columns, of these types, as the action sets them."""
+    """Expressions for the columns (with these types) of a stored row, as the action sets them."""
     values = {column.lower(): text for column, text in clauses.assignments}
     return [
         f"cast(({values[name.lower()]}) as {kind}) as {quoted(name)}"

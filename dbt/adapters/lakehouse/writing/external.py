@@ -1,4 +1,4 @@
-"""`materialized: external`: a model's rows as files, and a view that reads them under the model's name."""
+"""`materialized: external`: writes a model's rows as files, with a view that reads them under the model's name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def write_external(
     warehouse: Warehouse, relation: LakehouseRelation, config: ExternalConfig, rows: Any, checks: Sequence[Check], uniques: Sequence[Unique]
 ) -> None:
-    """Write the rows to the location of the model, then store the view. What is refused leaves both as they are.
+    """Write the rows to the model's location, then store the view. A refused write changes neither.
 
-    Raises as `export`, as `store_view`, and for rows that break the contract.
+    Raises as `export`, as `store_view`, and for rows that violate the contract.
     """
     schema, identifier = str(relation.schema), str(relation.identifier)
     warehouse.check_view(schema, identifier, columns_of(rows))

@@ -1,4 +1,4 @@
-"""Function nodes: what dbt knows of one, as the engine stores it."""
+"""Function nodes, in the form that the engine stores."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _DETERMINISTIC = {"deterministic": True, "non-deterministic": False}
 
 
 def stored_function(model: Mapping[str, Any]) -> Any:
-    """The function of a node, as the engine stores it.
+    """Function of a node, as the engine stores it.
 
-    Raises `DbtRuntimeError` for Python that this process cannot run, and for defaults that are no SQL.
+    Raises `DbtRuntimeError` for Python that this process cannot run, and for defaults that are not SQL.
     """
     config = model["config"]
     language = str(model.get("language") or "sql")
@@ -36,7 +36,7 @@ def stored_function(model: Mapping[str, Any]) -> Any:
 
 
 def default_text(value: Any) -> str | None:
-    """A default of YAML as SQL: numbers, true and false as they are, text as the SQL expression that it is."""
+    """A YAML default as SQL: numbers, true and false unchanged, text as the SQL expression that it holds."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,8 +1,8 @@
-"""Protected runs: savepoints before the first model, and back to them for the tables whose tests failed.
+"""Protected runs: savepoints before the first model, and a restore of the tables whose tests failed.
 
-A savepoint is taken of every table that the run is about to build, so that nothing the run cleans, compacts or archives can stand in
-the way back. When the run is over, tables that a failed test guards are restored, and the savepoints of the run are dropped; those of a run
-that was killed, by the next one in which no test of the table fails.
+Every table that the run will build gets a savepoint, so that no clean, compaction or archiving of the run can prevent a restore. After the
+run, tables with a failed test are restored, and the run's savepoints are dropped. Savepoints of a killed run are dropped by the next run in
+which no test of the table fails.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ FAILED = ("fail", "error")
 
 @dataclass(frozen=True)
 class Guard:
-    """A table as it was when the run began. `own`: the savepoint at `instant` was taken for this run; `build`: what the table said of a
-    build that was not finished.
-    """
+    """A table when the run began. `own`: this run took the savepoint at `instant`; `build`: the table's mark of an unfinished build."""
 
     table: Selected
     instant: str
@@ -38,13 +36,13 @@ class Guard:
 
 @dataclass
 class Guards:
-    """The guarded tables of one invocation, by node."""
+    """Guarded tables of one invocation, by node."""
 
     invocation_id: str
     guarded: dict[str, Guard] = field(default_factory=dict)
 
     def protect(self, warehouse: Warehouse, nodes: Mapping[str, Any], selected: Iterable[str]) -> list[str]:
-        """Take a savepoint of every selected node's table that has a commit; lines to print."""
+        """Take a savepoint of every selected node's table that has a commit; returns lines to print."""
         for unique_id in sorted(set(selected)):
             table = table_of(nodes[unique_id]) if unique_id in nodes else None
             if table is not None and warehouse.kind(table.schema, table.identifier) == "table":
@@ -63,7 +61,7 @@ class Guards:
         self.guarded[unique_id] = Guard(table, newest.requested_time, own, unfinished_build(stored))
 
     def settle(self, warehouse: Warehouse, results: Iterable[Any]) -> tuple[list[str], list[str]]:
-        """Restore what failed tests guard, drop the savepoints of this run: lines to print, and what went wrong."""
+        """Restore what failed tests guard and drop this run's savepoints; returns lines to print, and failures."""
         lines: list[str] = []
         failures: list[str] = []
         causes = failed_tests(results)
@@ -94,7 +92,7 @@ def _settle(warehouse: Warehouse, guard: Guard, tests: list[str]) -> str | None:
     newest = stored.timeline.completed().writes().last()
     line = None
     if tests and (newest is None or newest.requested_time != guard.instant):
-        # Of two runs that protect one table the savepoint is of the first, which drops it.
+        # If two runs protect one table, the first one owns the savepoint and drops it.
         done = stored.restore(guard.instant) if _is_pinned(stored, guard) else stored.restore(to=guard.instant)
         put_back_build(warehouse, stored, guard.build)
         line = (
@@ -103,13 +101,13 @@ def _settle(warehouse: Warehouse, guard: Guard, tests: list[str]) -> str | None:
         )
     if guard.own and _is_pinned(stored, guard):
         stored.delete_savepoint(guard.instant)
-    if not tests:  # else somebody may want to go back further
+    if not tests:  # otherwise it may be needed to go back further
         drop_left_savepoints(stored)
     return line
 
 
 def _is_still_there(warehouse: Warehouse, guard: Guard) -> bool:
-    """Whether it is the table that was guarded, and not one of another key, layout or type that took its place."""
+    """True if it still is the guarded table, not a replacement with another key, layout or type."""
     schema, identifier = guard.table.schema, guard.table.identifier
     if warehouse.kind(schema, identifier) != "table":
         return False
@@ -122,7 +120,7 @@ def _is_pinned(stored: Any, guard: Guard) -> bool:
 
 
 def failed_tests(results: Iterable[Any]) -> dict[str, list[str]]:
-    """Names of the failed tests of error severity by the node that they guard."""
+    """Names of failed tests of error severity by the node that they guard."""
     causes: dict[str, list[str]] = {}
     for result in results:
         node = result.node

@@ -1,4 +1,4 @@
-"""Materialized views: the statements that make and change one, and what of a model's configs the stored one does not have yet."""
+"""Materialized views: statements that make and change one, and the differences between a model's configs and the stored view."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbt.adapters.lakehouse.writing.checks.constraints import Check, Unique, che
 
 @dataclass(frozen=True)
 class ViewChanges:
-    """What the stored materialized view has otherwise. `rebuild`: keys, partitions or type, for which it is made anew."""
+    """Differences of the stored materialized view. `rebuild`: those in keys, partitions or type, which need a new one."""
 
     rebuild: bool
     query: bool
@@ -28,7 +28,7 @@ class ViewChanges:
 
 
 def check_model(model: Mapping[str, Any]) -> None:
-    """Raises `DbtConfigError` for constraints, which nobody would look at when the view is refreshed."""
+    """Raises `DbtConfigError` for constraints, which a refresh would not check."""
     constraints: list[Check | Unique] = [*checks_of(model), *uniques_of(model)]
     if constraints or lengths_of(model):
         said = constraints[0].label if constraints else "the length of a text"
@@ -36,7 +36,7 @@ def check_model(model: Mapping[str, Any]) -> None:
 
 
 def create_text(relation: str, sql: str, config: ModelConfig) -> str:
-    """The statement that makes it, in place of whatever has its name."""
+    """Statement that makes it, replacing whatever has its name."""
     partitions = f" partitioned by ({_listed(config.partition_by)})" if config.partition_by else ""
     keys = {"primaryKey": config.record_key, "orderingFields": config.ordering_fields, "type": (config.table_type,)}
     version = {} if config.table_version is None else {"hoodie.write.table.version": str(config.table_version)}
@@ -45,14 +45,14 @@ def create_text(relation: str, sql: str, config: ModelConfig) -> str:
 
 
 def alter_text(relation: str, sql: str, changes: ViewChanges) -> str:
-    """The statements that give it the query and the options that it does not have."""
+    """Statements that set its query and missing options."""
     altered = f"alter materialized view {relation} as\n{sql}" if changes.query else ""
     options = f"alter table {relation} set tblproperties ({_properties(changes.options)})" if changes.options else ""
     return ";\n".join(text for text in (options, altered) if text)
 
 
 def changes_of(warehouse: Warehouse, schema: str, identifier: str, sql: str, config: ModelConfig) -> ViewChanges:
-    """Options that a model does not give any more stay as they are; a full refresh goes on with them, too."""
+    """Options that a model no longer sets stay; a full refresh keeps them too."""
     table = warehouse.table(schema, identifier)
     keys = config.record_key, config.partition_by, config.ordering_fields
     wanted = TableShape(*keys, config.hive_style, config.table_type, version=config.table_version)

@@ -1,8 +1,8 @@
-"""What a microbatch model answers with, and which of its batches are run.
+"""Results of microbatch models, and which batches run.
 
-dbt-core merges the results of batches and drops what the adapter said of each; of those that it retries of a full refresh it runs the
-first as a full refresh; and behind a build that was killed it goes on with the newest batches. It has no hook there, so its methods are
-wrapped, for models of this adapter only. A dbt-core that has no such method is left as it is.
+dbt-core merges the results of batches and drops the adapter's responses; when it retries batches of a full refresh it runs the first one as
+a full refresh; and after a killed build it continues with the newest batches. It has no hook for these, so its methods are wrapped, for
+models of this adapter only. A dbt-core without such a method is left unchanged.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ logger = AdapterLogger("Lakehouse")
 
 
 def merged(responses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The responses of a model's batches as one: counts are sums, `instant` is the newest, `instants` has all in order.
+    """Responses of a model's batches as one: counts are sums, `instant` is the newest, `instants` lists all in order.
 
-    `previous_instant` is that before the oldest, so that what the run changed lies between the two.
+    `previous_instant` is the one before the oldest, so the run's changes lie between the two.
     """
     wrote = oldest_first([one for one in responses if one.get("instant")])
     given = [one for one in responses if one]
@@ -38,8 +38,8 @@ def merged(responses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def mend_batches() -> None:
-    """Make dbt-core, if it is what runs here, keep what the batches of this adapter's models answer, and what they wrote when others are
-    retried. Does nothing a second time.
+    """Wrap dbt-core's methods, if dbt-core runs here, so that batches of this adapter's models keep their responses and a retry keeps what
+    was written. A second call does nothing.
     """
     runner = getattr(sys.modules.get("dbt.task.run"), "MicrobatchModelRunner", None)
     ways = {"merge_batch_results": _with_responses, "_is_incremental": _beside_batches_that_are_there, "execute": _to_the_end}
@@ -62,8 +62,8 @@ def _with_responses(merge: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _beside_batches_that_are_there(is_incremental: Callable[..., Any]) -> Callable[..., Any]:
-    """A retry of some batches of a full refresh is told to refresh in full, too: the first of them would replace those that succeeded. And
-    of a build that was killed there are not all: it is made again, unless somebody asks for a range of time.
+    """Batches to run. A retry of some batches of a full refresh is asked to refresh in full, and its first batch would replace the
+    successful ones. A killed build is repeated in full, unless the user asks for a time range.
     """
 
     def asked(self: Any, model: Any) -> Any:
@@ -77,8 +77,8 @@ def _beside_batches_that_are_there(is_incremental: Callable[..., Any]) -> Callab
 
 
 def _to_the_end(execute: Callable[..., Any]) -> Callable[..., Any]:
-    """When all batches were run, the build is over. dbt says which of them failed, and has a retry for these; but where none succeeded, its
-    retry is as a new run, and so it is where the retry of some batches had to make the table.
+    """Mark the build as finished once all batches were run. dbt reports the failed ones and can retry them. If none succeeded, or if a
+    retry had to make the table, the next retry counts as a new run.
     """
 
     def executed(self: Any, model: Any, manifest: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Values of YAML as SQL: mappings and lists of a unit test's rows become the structs, maps and arrays of their columns' types."""
+"""YAML values as SQL: mappings and lists of a unit test become structs, maps and arrays of their columns' types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakehouse_engine import api
 
 
 def nested_literal(value: Any, kind: str) -> str:
-    """An expression of the type `kind`, as Spark prints types, that has this value. Raises `DbtRuntimeError` where it cannot have it."""
+    """Expression of the Spark type `kind` with this value. Raises `DbtRuntimeError` if the type cannot hold it."""
     name, parts = _parted(kind)
     if value is None:
         return f"cast(null as {kind})"
@@ -51,7 +51,7 @@ def _struct(value: Mapping[Any, Any], parts: list[str], kind: str) -> str:
 
 
 def _parted(kind: str) -> tuple[str, list[str]]:
-    """The name of a type and its parts: of `map<string,array<int>>` "map", and "string" and "array<int>"; no parts of a plain type."""
+    """Name and parts of a type: for `map<string,array<int>>` "map", "string" and "array<int>"; a plain type has no parts."""
     name, sign, rest = kind.strip().partition("<")
     if not sign:
         return name.lower(), []

@@ -1,4 +1,4 @@
-"""A table's columns before a write for which they have to go or change: a commit of its own, which is taken back if the write fails."""
+"""Changes a table's columns before a write that needs it: a separate commit, taken back if the write fails."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ _UNTOUCHED = {
     "hoodie.compact.inline": "false",
     "hoodie.compact.schedule.inline": "false",
     "hoodie.log.compaction.inline": "false",
+    "hoodie.clustering.inline": "false",
+    "hoodie.clustering.schedule.inline": "false",
 }
-"""Options of a commit that may have to be taken back: nothing comes after it, and nothing that it replaced is deleted."""
+"""Options of a commit that may be taken back: no services follow it, and nothing that it replaced is deleted."""
 
 
 @dataclass(frozen=True)
 class Reshaping:
-    """Of one model's table. `metadata` goes into the commit's extra metadata."""
+    """Reshapes one model's table. `metadata` goes into the commit's extra metadata."""
 
     warehouse: Warehouse
     schema: str
@@ -35,7 +37,7 @@ class Reshaping:
     metadata: Mapping[str, str]
 
     def write(self, columns: Sequence[str]) -> str | None:
-        """Write the table anew with these columns; the commit, if there was anything to change."""
+        """Rewrite the table with these columns; returns the commit, if anything changed."""
         shaped = self.warehouse.sql(self._query(columns))
         expected = self.warehouse.expected(self.schema, self.identifier)
         given = {"options": {**self.config.options, **_UNTOUCHED}, "extra_metadata": dict(self.metadata), "expected": expected}
@@ -50,7 +52,7 @@ class Reshaping:
         return str(written.instant)
 
     def take_back(self, instant: str | None, cause: BaseException) -> None:
-        """The table as it was before the commit `instant`, unless what came after it may be published."""
+        """Take the table back to before the commit `instant`, unless later commits may be published."""
         if instant is None or is_outcome_unknown(cause):
             return
         try:

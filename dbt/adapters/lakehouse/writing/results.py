@@ -1,4 +1,4 @@
-"""dbt's results of a run, where audited models were not published: what dbt shows at its end, and what `dbt retry` does again."""
+"""Adjusts dbt's results for audited models that were not published: what dbt shows at the end, and what `dbt retry` repeats."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _DONE = ("success", *PASSED)
 def mark_results(
     results: Iterable[Any], unpublished: Mapping[str, str], left_behind: Mapping[str, str], tests: Mapping[str, Sequence[str]]
 ) -> set[str]:
-    """Turn results of models that succeeded but are not published into errors, and their passed tests into skipped ones, as the rows that
-    those passed on are gone. Returns the texts that are in the results now.
+    """Turn results of models that succeeded but are not published into errors, and their passed tests into skipped ones, because the tested
+    rows are gone. Returns the texts now in the results.
 
-    `unpublished` and `left_behind` are texts by model. The latter are models that a retry tests without building them: their tests become
-    errors. Results that failed by themselves keep their own text.
+    `unpublished` and `left_behind` map models to texts. The latter are models that a retry tests without building; their tests become
+    errors. Results that failed by themselves keep their text.
     """
     said: set[str] = set()
     for result in results:

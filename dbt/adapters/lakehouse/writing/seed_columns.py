@@ -1,4 +1,4 @@
-"""A seed's agate table as a typed Arrow table: no SQL text, no bindings, one write. Loaded when a seed is written."""
+"""Turns a seed's agate table into a typed Arrow table: no SQL text, no bindings, one write. Loaded when a seed is written."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _TIME_FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y")
 _OFFSET = r":\d\d(\.\d+)?([zZ]|[+-]\d{2}(:?\d{2})?)$"
-"""The end of a time with an offset from UTC."""
+"""UTC offset at the end of a time."""
 _LONG = (-(2**63), 2**63 - 1)
 _DIGITS = 28
 _GIVE = "name the column's type in column_types, such as string or decimal(38, 0)"
 
 
 def seed_table(table: agate.Table, inferred: Mapping[str, str], overrides: Mapping[str, str]) -> pa.Table:
-    """The seed's rows. `inferred` and `overrides` give a column's Spark type; an override's column holds text.
+    """Rows of the seed. `inferred` and `overrides` give each column's Spark type; an override's column holds text.
 
-    Raises `DbtRuntimeError` naming the column whose text does not parse as its type, or is not there any more.
+    Raises `DbtRuntimeError` with the column whose text does not parse as its type, or has been changed by dbt.
     """
     chosen = {name.lower(): kind for name, kind in overrides.items()}
     for name in overrides:
@@ -37,8 +37,8 @@ def seed_table(table: agate.Table, inferred: Mapping[str, str], overrides: Mappi
 
 
 def _check_is_text(table: agate.Table, wanted: str, kind: pa.DataType) -> None:
-    """dbt leaves a column's text as it is where `column_types` spells its name as the file does. Of any other spelling it has made numbers,
-    dates and booleans before: 007 is 7, and no text can be made of it again.
+    """Check that dbt kept the column's text. It does so only if `column_types` spells the name as the file does; otherwise it has already
+    made numbers, dates and booleans of it (007 became 7).
     """
     for name in table.column_names:
         if name != wanted and name.lower() == wanted.lower() and pa.types.is_string(kind):
@@ -60,7 +60,7 @@ def _column(table: agate.Table, name: str, type_name: str) -> pa.Array:
 
 
 def _fitted(column: pa.Array, name: str, type_name: str) -> pa.Array:
-    """Texts that are too long by blanks at their ends alone are cut, as Spark does; others are refused."""
+    """Cut texts that are too long only by trailing blanks, as Spark does; refuse others."""
     length = text_length(type_name)
     if length is None:
         return column
@@ -87,7 +87,7 @@ def _typed(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _timestamps(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """agate reads a time without zone as such; a seed's times are UTC, the session's zone."""
+    """Times without a zone are UTC, the session's zone."""
     naive = [value.astimezone(timezone.utc).replace(tzinfo=None) if value is not None and value.tzinfo else value for value in values]
     plain = pa.array(naive, pa.timestamp("us"))
     return pc.assume_timezone(plain, "UTC") if kind.tz else plain
@@ -115,7 +115,7 @@ def _booleans(text: pa.Array) -> pa.Array:
 
 
 def _times(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Times by their own offsets from UTC; those without one are in UTC, the session's zone."""
+    """Times by their own UTC offsets; those without one are UTC, the session's zone."""
     zoned = pc.fill_null(pc.match_substring_regex(text, _OFFSET), False)
     if not pc.any(zoned).as_py():
         return _plain_times(text, kind)
@@ -147,7 +147,7 @@ def _whole(value: Any) -> int:
 
 
 def _real(value: Any) -> float:
-    """Of whole numbers with more digits than decimals of Python's keep by default (28) dbt has read the first ones alone."""
+    """Refuse whole numbers with more digits than Python's decimal default (28): dbt has rounded them."""
     if isinstance(value, Decimal):
         digits, exponent = value.as_tuple()[1:]
         if len(digits) >= _DIGITS and isinstance(exponent, int) and exponent > 0:

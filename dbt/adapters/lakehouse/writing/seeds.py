@@ -1,4 +1,4 @@
-"""What a seed's file and configs say of it; its rows are read by `seed_columns`."""
+"""What a seed's file and configs say; `seed_columns` reads its rows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dbt.adapters.lakehouse.writing.types import is_text, text_length
 
 
 def check_header(name: str, path: str) -> None:
-    """Raise `DbtRuntimeError` for a file without a line, of which dbt's reader only tells that an iteration stopped."""
-    if not os.path.exists(path):  # dbt tells
+    """Raise `DbtRuntimeError` for an empty file, for which dbt's reader only says that an iteration stopped."""
+    if not os.path.exists(path):  # dbt reports it
         return
     with open(path, encoding="utf-8-sig", errors="replace") as lines:
         if not any(line.strip() for line in lines):
@@ -20,6 +20,6 @@ def check_header(name: str, path: str) -> None:
 
 
 def text_lengths(columns: Sequence[str], overrides: Mapping[str, str]) -> dict[str, int | None]:
-    """Of the columns that an override makes text the most characters that each holds, None for any number."""
+    """Maximum length of each column that an override makes text; None for any."""
     chosen = {name.lower(): kind for name, kind in overrides.items()}
     return {name: text_length(chosen[name.lower()]) for name in columns if name.lower() in chosen and is_text(chosen[name.lower()])}

@@ -1,4 +1,4 @@
-"""Which tables a run-operation means: a model by name, a relation, every node with a tag, or all."""
+"""Tables that a run-operation selects: a model, a relation, every node with a tag, or all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WAYS = ("model", "relation", "tag", "all")
 
 @dataclass(frozen=True)
 class Selected:
-    """One table: what the user calls it, and where it is. `options` are the engine options that its node asks for."""
+    """One table: the user's name for it, and its place. `options` are the engine options of its node."""
 
     name: str
     schema: str
@@ -30,10 +30,10 @@ class Selected:
 def select_tables(
     nodes: Mapping[str, Mapping[str, Any]], ways: Mapping[str, Any], exists: Any, defaults: Mapping[str, str] | None = None
 ) -> list[Selected]:
-    """The tables that `ways` (`model`, `relation`, `tag` or `all`, exactly one of them) names, in order of their names.
+    """Tables selected by `ways` (exactly one of `model`, `relation`, `tag` and `all`), sorted by name.
 
-    `nodes` is the graph's; `exists(schema, identifier)` says whether a table is there; `defaults` are the profile's options. By tag and
-    by `all` only tables that are there count. Raises `DbtRuntimeError` for a selection without a table.
+    `nodes` is the graph's; `exists(schema, identifier)` says whether a table exists; `defaults` are the profile's options. By tag and by
+    `all`, only existing tables count. Raises `DbtRuntimeError` if the selection is empty.
     """
     if isinstance(ways.get("all"), str):
         raise DbtRuntimeError(f"all is true or false, not the text '{ways['all']}'")
@@ -52,7 +52,7 @@ def select_tables(
 
 
 def table_of(node: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> Selected | None:
-    """The table that a node of the graph is stored in; None for views, tests and the like."""
+    """Table that stores a node of the graph; None for views, tests and the like."""
     kind = str(node.get("resource_type"))
     materialized = (node.get("config") or {}).get("materialized")
     if kind not in ("model", "snapshot", "seed") or materialized not in STORED:

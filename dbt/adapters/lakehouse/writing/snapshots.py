@@ -1,4 +1,4 @@
-"""What dbt-core's queries of snapshots are given: Spark compares structs, and puts them together, by the places of their members."""
+"""Adjusts dbt-core's snapshot queries: Spark compares and unites structs by the position of their members."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*|`[^`]+`")
 
 
 def check_named_columns(name: str, config: Mapping[str, Any], columns: Sequence[str]) -> None:
-    """Raise `DbtDatabaseError` for columns that a snapshot's configs name and its query lacks. Expressions are left to Spark."""
+    """Raise `DbtDatabaseError` for columns that a snapshot's configs name and its query lacks. Spark checks expressions."""
     for key in ("unique_key", "updated_at", "check_cols"):
         value = config.get(key)
         wanted = [value] if isinstance(value, str) else list(value or ())
@@ -28,10 +28,10 @@ def check_named_columns(name: str, config: Mapping[str, Any], columns: Sequence[
 
 
 def by_members(table: str, sql: str, schema: pa.Schema, rows: Callable[[], Any], *, unites: bool) -> str:
-    """The query, with the members of its structs where the table, of that schema, has them: also in lists and maps.
+    """The query with struct members in the order of the table's schema, also inside lists and maps.
 
-    `rows` are those of the query. Raises `DbtDatabaseError` for members that the table does not have where stored rows are put together
-    with the query's (`unites`), which Spark would do by their places.
+    `rows` are the query's rows. Raises `DbtDatabaseError` for members that the table lacks if stored rows are united with the query's
+    (`unites`), because Spark would match them by position.
     """
     import pyarrow.types as pat
 

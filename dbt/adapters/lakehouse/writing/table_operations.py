@@ -1,6 +1,6 @@
-"""One operation on one table, and its outcome as rows to print.
+"""One operation on one table, with its result as rows to print.
 
-`table` is the engine's `HoodieTable`, `given` what the user gave; under `options` it has the engine options of the model.
+`table` is the engine's `HoodieTable`; `given` holds the user's arguments, and under `options` the model's engine options.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ RETAINED = {
     "retain_versions": ("hoodie.clean.fileversions.retained", "KEEP_LATEST_FILE_VERSIONS"),
     "retain_hours": ("hoodie.clean.hours.retained", "KEEP_LATEST_BY_HOURS"),
 }
-"""What each argument of a clean sets, and the policy that it is of: another one would not look at it."""
+"""Options that each argument of a clean sets, and the policy that reads them; other policies ignore them."""
 
 
 def run_on_table(table: Any, operation: str, given: Mapping[str, Any], options: Mapping[str, str]) -> Rows:
-    """Raises the engine's errors, and `DbtRuntimeError` for an operation that there is not."""
+    """Raises the engine's errors, and `DbtRuntimeError` for an unknown operation."""
     if operation not in OPERATIONS:
         raise DbtRuntimeError(f"there is no operation '{operation}'{did_you_mean(operation, OPERATIONS)}")
     return OPERATIONS[operation](table, {**given, "options": options})
@@ -128,6 +128,32 @@ def _compact(table: Any, given: Mapping[str, Any]) -> Rows:
     ]
 
 
+def _cluster(table: Any, given: Mapping[str, Any]) -> Rows:
+    op, options = _text(given, "op") or "schedule_and_run", dict(given["options"])
+    asked = {"order_by": _names(given, "order_by"), "layout": _text(given, "layout"), "partitions": _names(given, "partitions")}
+    done = table.cluster(op, instant=_text(given, "instant"), dry_run=flag(given, "dry_run"), options=options, **asked)
+    return [
+        {
+            "instant": done.instant,
+            "state": done.state,
+            "groups": len(done.groups),
+            "files": done.files_planned,
+            "bytes": done.bytes_read,
+            "files_created": done.files_created,
+            "rows_written": done.rows_written,
+            "groups_left": done.groups_left,
+        }
+    ]
+
+
+def _names(given: Mapping[str, Any], name: str) -> list[str] | None:
+    """A list of names, or a text with commas between them."""
+    value = given.get(name)
+    if value is None or (isinstance(value, Sequence) and not isinstance(value, str)):
+        return None if value is None else [str(one) for one in value]
+    return [one.strip() for one in (_text(given, name) or "").split(",") if one.strip()]
+
+
 def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
     done = table.clean(dry_run=flag(given, "dry_run"), options={**given["options"], **_retained(given)})
     return [
@@ -144,7 +170,7 @@ def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _retained(given: Mapping[str, Any]) -> dict[str, str]:
-    """The options of what is to be kept. Raises `DbtRuntimeError` for an argument that the policy would not look at."""
+    """Options of what a clean keeps. Raises `DbtRuntimeError` for an argument that the policy ignores."""
     named = [key for key in RETAINED if key in given]
     policy = (_text(given, "policy") or "").upper()
     other = next((key for key in named if policy and RETAINED[key][1] != policy), None)
@@ -233,7 +259,7 @@ def _table_info(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
-    """One row for each thing that was repaired (on a dry run: would be), or is left."""
+    """One row for each thing that was repaired (in a dry run: would be), or remains."""
     names = ("dry_run", "accept_future", "trust_files", "accept_lost_archive")
     report = table.repair(**{name: flag(given, name) for name in names})
     done = "would be repaired" if report.dry_run else "repaired"
@@ -243,14 +269,14 @@ def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def unsolved(operation: str, rows: Rows) -> list[str]:
-    """What makes the operation a failure though it was done: what a repair left that somebody has to see to."""
+    """Findings that make a repair a failure although it ran: a person has to act on them."""
     if operation != "repair":
         return []
     return [f"{row['what']}: {row['message']}" for row in rows if row["result"] == "left" and api.health.is_unsolved(row["disorder"])]
 
 
 def _verify(table: Any, given: Mapping[str, Any]) -> Rows:
-    """Raises `DbtRuntimeError` with what is wrong, and what leads out of that, where something is."""
+    """Raises `DbtRuntimeError` with what is wrong and the way out, if anything is."""
     instant, wrong = api.health.findings(table, quick=flag(given, "quick"))
     if wrong:
         raise DbtRuntimeError("; ".join(wrong))
@@ -264,6 +290,7 @@ OPERATIONS: dict[str, Operation] = {
     "restore": _restore,
     "rollback": _rollback,
     "compact": _compact,
+    "cluster": _cluster,
     "clean": _clean,
     "archive": _archive,
     "upgrade": _upgrade,
@@ -278,7 +305,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:
-    """YAML makes a number of an instant. Raises `DbtRuntimeError` for an empty text: a variable of a shell that is not set is no wish."""
+    """An instant, which YAML turns into a number, as text. Raises `DbtRuntimeError` for an empty text, such as an unset shell variable."""
     value = given.get(name)
     if value == "":
         raise DbtRuntimeError(f"{name} is empty; leave it out, or say which")
@@ -286,7 +313,7 @@ def _text(given: Mapping[str, Any], name: str) -> str | None:
 
 
 def flag(given: Mapping[str, Any], name: str) -> bool:
-    """An argument that is on or off, also as text. Raises `DbtRuntimeError` for anything else."""
+    """A boolean argument, also as text. Raises `DbtRuntimeError` for anything else."""
     value = given.get(name, False)
     if isinstance(value, bool):
         return value

@@ -1,4 +1,4 @@
-"""Types of columns as a project writes them: for seeds, and lengths of texts."""
+"""Column types as a project writes them: for seeds, and text lengths."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ALSO = {"text": "string", "bool": "boolean"}
-"""Names that seeds are given on other adapters."""
+"""Type names that seeds use on other adapters."""
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 _TEXT = re.compile(r"(?:varchar|character varying)\s*(?:\(\s*(\d+)\s*\))?")
 _CHAR = re.compile(r"(?:char|character)\s*(?:\(\s*\d+\s*\))?")
 
 
 def arrow_type(spark_name: str) -> pa.DataType:
-    """The Arrow type of a column type as a user writes it (`decimal(10, 2)`, `varchar(20)`). Raises `DbtConfigError`."""
+    """Arrow type of a column type as a user writes it (`decimal(10, 2)`, `varchar(20)`). Raises `DbtConfigError`."""
     import pyarrow as pa
 
     name = _ALSO.get(_plain(spark_name), _plain(spark_name))
@@ -38,17 +38,17 @@ def arrow_type(spark_name: str) -> pa.DataType:
 
 
 def is_text(spark_name: str) -> bool:
-    """Whether a column of this type holds text."""
+    """True if a column of this type holds text."""
     name = _plain(spark_name)
     return name in ("string", "text") or _TEXT.fullmatch(name) is not None
 
 
 def text_length(spark_name: str) -> int | None:
-    """The most characters that a column of this type holds; None for any number, and for what is no text."""
+    """Maximum length of a text column of this type; None for any length and for other types."""
     found = _TEXT.fullmatch(_plain(spark_name))
     return int(found.group(1)) if found and found.group(1) else None
 
 
 def _plain(spark_name: str) -> str:
-    """A type as written, without regard to case and blanks."""
+    """The type as written, ignoring case and blanks."""
     return " ".join(spark_name.lower().split())

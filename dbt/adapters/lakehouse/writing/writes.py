@@ -1,6 +1,6 @@
-"""What each materialization writes, in terms of one table: every public method is one commit (`sync_all_columns` may add one).
+"""What each materialization writes to one table: every public method is one commit (`sync_all_columns` may add one).
 
-Rows come as SQL; they are computed by Spark and written by the engine.
+Rows come as SQL; Spark computes them and the engine writes them.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ class TableWriter:
     checks: Sequence[Check] = ()
     uniques: Sequence[Unique] = ()
     lengths: Mapping[str, int | None] = field(default_factory=dict)
-    """Of text columns whose length the config says: the most characters that each holds, None for any number."""
+    """Maximum length of each text column for which a config sets one; None for any."""
     build: str | None = None
-    """What a build is known by of which a new table's rows are the first."""
+    """Identifier of the build whose first rows a new table gets."""
 
     # -- whole tables
 
     def create(self, frame: Any) -> Any:
-        """A new table with the frame's columns and rows; also with no rows. Nothing is left when the rows cannot be written."""
+        """Make a new table with the frame's columns and rows, even if it has no rows. On failure nothing is left."""
         return self._create(self.identifier, frame)
 
     def replace(self, frame: Any, *, existing: str | None, within: str | None = None) -> Any:
-        """The table with these columns and rows only. A table of the same shape keeps its history: one replace commit.
+        """Replace the table's columns and rows. A table of the same shape keeps its history: one replace commit.
 
-        `existing` is what dbt knows to be there; where it knows of nothing, nothing is replaced. `within`: the time range of a first batch.
+        `existing` is the relation that dbt knows; if it knows none, nothing is replaced. `within`: the time range of a first batch.
         """
         if existing is not None:
-            existing = self.warehouse.told_kind(self.schema, self.identifier)  # a hook may have dropped it, or put something else there
+            existing = self.warehouse.told_kind(self.schema, self.identifier)  # a hook may have dropped it, or put another relation there
         is_table = existing in ("table", "materialized_view")
         if is_table and hasattr(frame, "toArrow"):
             frame = self.warehouse.computed(self.schema, self.identifier, frame)
@@ -84,7 +84,7 @@ class TableWriter:
         if existing is None:
             return self.create(frame)
         if is_table and self._fits(frame):
-            # What the new rows may break is lifted before they come, what the old rows may break is kept once they are gone.
+            # Rules that the new rows may break are lifted first; rules that the old rows may break are set afterwards.
             self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
             if self.build is not None:
                 begin_build(self.warehouse, self.warehouse.table(self.schema, self.identifier), self.build)
@@ -104,7 +104,7 @@ class TableWriter:
 
     @contextmanager
     def _without_deletions(self, frame: Any, is_table: bool) -> Iterator[Any]:
-        """The rows of a build from nothing: those that a merge into an empty table would leave, so that both give the same table."""
+        """Rows of a build from nothing: what a merge into an empty table would leave, so that both give the same table."""
         if self.config.delete_condition is None or self.config.materialized != "incremental":
             yield frame
             return
@@ -115,7 +115,7 @@ class TableWriter:
 
     @contextmanager
     def _within(self, frame: Any, condition: str | None) -> Iterator[Any]:
-        """The rows of a first batch, which are those that a later run of it replaces, too."""
+        """Rows of a first batch, limited to those that a later run of the batch replaces."""
         if condition is None:
             yield frame
             return
@@ -125,8 +125,8 @@ class TableWriter:
             yield rows
 
     def _copied_into_place(self, frame: Any) -> Any:
-        """Where tables cannot be moved: what was there goes, and the rows are written again. They are known to be good; whoever reads
-        meanwhile finds no table, and if that is cut off they are in the staged one.
+        """For storages that cannot move tables: drop the old one and write the rows again. They are known to be good. Readers find no table
+        meanwhile; if the process dies, the rows are in the staged table.
         """
         staged = f"{self.identifier}__dbt_tmp"
         self.warehouse.drop(self.schema, staged)
@@ -138,7 +138,7 @@ class TableWriter:
         return result
 
     def _check_nothing_is_kept(self) -> None:
-        """A table that is built anew takes its savepoints with it; those of protected runs were made for less."""
+        """Check savepoints before a rebuild, which drops them; those of protected runs do not count."""
         if kept := kept_savepoints(self.warehouse, self.schema, self.identifier):
             raise DbtDatabaseError(
                 f"{self.config.name}: its key, partitions, ordering, type or buckets changed, so {self.schema}.{self.identifier} is built "
@@ -149,7 +149,7 @@ class TableWriter:
         options = {**self.config.options, **self._combine}
         with self._checked(frame) as rows:
             shape = self._shape(columns_of(rows))
-            # A row a record, as the batch is combined.
+            # One row per record, as in the combined batch.
             self._unique.check(rows, shape.record_key and self._identity_anew(shape))
             given = options, self.metadata, self.lengths, may_go, self.build
             return self.warehouse.create_filled(self.schema, identifier, rows, shape, *given)
@@ -197,7 +197,7 @@ class TableWriter:
                 return self._put("upsert", staying, options, merge_update_columns=updates, **more)
 
     def _merge_by_clauses(self, batch: Any, options: Mapping[str, str], updates: Sequence[str] | None) -> Any:
-        """A merge that rests on the stored rows: which rows of the batch are written depends on them, and some of them change."""
+        """A merge that depends on stored rows: they decide which rows of the batch are written, and some of them change."""
         columns = columns_of(batch)
         identity = resolve(self._identity, columns, "unique_key", self.config.name)
         with kept(self.warehouse, batch) as (rows, source):
@@ -218,23 +218,23 @@ class TableWriter:
             return self._beside_stored(write)
 
     def insert_overwrite(self, frame: Any) -> Any:
-        """Replace the partitions that the rows are in; without partitions, the table."""
+        """Replace the partitions of the rows; without partitions, the whole table."""
         with self._increment(frame) as (batch, options):
             return self._put("insert_overwrite" if self.config.partition_by else "insert_overwrite_table", batch, options)
 
     def delete_insert(self, frame: Any, keys: Sequence[str]) -> Any:
-        """Replace the stored rows whose key is among the incoming ones (and that the predicates hold for)."""
+        """Replace the stored rows whose key is among the incoming ones (and for which the predicates hold)."""
         with self._increment(frame) as (batch, options), kept(self.warehouse, batch) as (rows, source):
             resolved = resolve(keys, columns_of(batch), "unique_key", self.config.name)
             if rows.isEmpty():
-                return self._put("insert", rows, options)  # no news: nothing is replaced, and nothing rewritten
+                return self._put("insert", rows, options)  # no news: nothing is replaced or rewritten
             same = " and ".join(f"{SOURCE}.{quoted(key)} <=> {TARGET}.{quoted(key)}" for key in resolved)
             matched = f"exists (select 1 from {source} as {SOURCE} where {same})"
             condition = " and ".join([matched, *(f"({text})" for text in self.config.predicates)])
             return self._rewrite(condition, rows, options)
 
     def replace_where(self, frame: Any, condition: str) -> Any:
-        """Replace the stored rows that `condition` holds for; it has to hold for the rows that come, too."""
+        """Replace the stored rows for which `condition` holds; the incoming rows must satisfy it too."""
         with self._increment(frame) as (batch, options):
             check_batch(self.config, types_of(batch))
             if self.warehouse.is_known_empty(batch):
@@ -252,7 +252,7 @@ class TableWriter:
         plan, met = self._met(stored, "append_new_columns")
         with kept(self.warehouse, staged.selectExpr(*plan.select, "dbt_change_type")) as (_, source):
             types, table = types_of(stored.selectExpr(*plan.select)), self._table_types()
-            # Of another type it is refused by the write, which says so by name.
+            # The write refuses another type with a clear error.
             values = {name: f"{TARGET}.{quoted(name)}" for name, kind in types.items() if table.get(name) == kind}
             values |= {name: one.of_stored(f"{TARGET}.{quoted(name)}") for name, one in met.items() if not one.changes}
             batch = self.warehouse.sql(snapshot_changes(source, self._name, list(types), values, columns))
@@ -262,7 +262,9 @@ class TableWriter:
 
     @property
     def _combine(self) -> dict[str, str]:
-        """A whole table has one row a key, as after a merge: `on_duplicate_source_keys` says which one, or that two are an error."""
+        """Options that keep one row per key in a whole table, as after a merge: `on_duplicate_source_keys` selects the row, or makes two an
+        error.
+        """
         return COMBINE if self.config.record_key else {}
 
     @property
@@ -274,7 +276,7 @@ class TableWriter:
         return build_of(self.metadata["dbt.invocation_id"], self.metadata["dbt.node"])
 
     def _put(self, operation: str, frame: Any, options: Mapping[str, str], house: Warehouse | None = None, **more: Any) -> Any:
-        """One commit; it rests on what was read of the table so far, in `house` if that is another reading than the model's."""
+        """One commit. It depends on what was read of the table so far, in `house` if that is not the model's reading."""
         given = {**self.config.options, **options}
         more.setdefault("expected", self.warehouse.expected(self.schema, self.identifier))
         with self._checked(frame) as rows:
@@ -286,7 +288,7 @@ class TableWriter:
             return self._unique.put(operation, rows, self._records(operation, given), house, more, write)
 
     def _records(self, operation: str, given: Mapping[str, str]) -> Sequence[str]:
-        """The columns of which a write keeps one row each; none where each row that comes is stored."""
+        """Columns by which a write keeps one row; empty if every row is stored."""
         keeps_one = operation == "upsert" or given.get(_COMBINE_KEY) == "true"
         return self.warehouse.identity(self.schema, self.identifier, given) if keeps_one else ()
 
@@ -296,10 +298,10 @@ class TableWriter:
 
     @contextmanager
     def _increment(self, frame: Any) -> Iterator[tuple[Any, dict[str, str]]]:
-        """The batch in the table's columns, and the options that let it change them, for the one write of the body.
+        """The batch with the table's columns, and the options that let it change them, for one write in the body.
 
-        Where stored columns go or change their type, that is a commit of its own before it. The model is computed before that, and if
-        the write fails the table gets its columns back.
+        Dropped or retyped stored columns need a commit before it. The model is computed before that commit, and if the write fails the
+        table gets its columns back.
         """
         computed = self.warehouse.computable(self.schema, self.identifier, columns_of(frame))
         if computed:
@@ -308,12 +310,12 @@ class TableWriter:
         frame = self._typed(frame)
         if self.config.deletes_softly and not self.warehouse.shape(self.schema, self.identifier).deletes_softly:
             self.warehouse.delete_softly(self.schema, self.identifier)
-        # A shorter one is looked for in the rows that come; stored ones keep theirs until the table is built anew.
+        # A shorter limit is checked for incoming rows; stored ones keep theirs until the table is rebuilt.
         self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
         plan, _ = self._met(frame, self.config.on_schema_change)
         batch = selected(frame, plan.select)
         if computed:
-            # Of values as the table will have them.
+            # Check values as the table will store them.
             batch = self.warehouse.computed(self.schema, self.identifier, batch.drop(*computed))
         if plan.reshape is None:
             yield batch, dict(EVOLVE) if plan.evolve else {}
@@ -325,7 +327,7 @@ class TableWriter:
             try:
                 yield rows, {}
             except BaseException as error:
-                if not is_changed_since_read(error):  # else there is a commit on top, and the model is run again
+                if not is_changed_since_read(error):  # otherwise there is a later commit, and the model is run again
                     reshaping.take_back(reshaped, error)
                 raise
 
@@ -359,15 +361,15 @@ class TableWriter:
 
     @property
     def _identity(self) -> Sequence[str]:
-        """The columns by which a row is the same record as a stored one."""
+        """Columns that identify a record."""
         return self.warehouse.identity(self.schema, self.identifier, self.config.options)
 
     def _identity_anew(self, shape: TableShape) -> Sequence[str]:
-        """Those of a table that is made."""
+        """Columns that identify a record of a new table."""
         return self.warehouse.identity_anew(shape, self.config.options)
 
     def _split(self, batch: Any, source: str, identity: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-        """The rows to upsert, and those to delete as an argument of the write. Rows of one `identity` are of the same record."""
+        """Rows to upsert, and rows to delete as an argument of the write. Rows with one `identity` belong to one record."""
         if self.config.delete_condition is None:
             return batch, {}
         columns = columns_of(batch)
@@ -380,7 +382,7 @@ class TableWriter:
             return self.warehouse.sql(kept), {"delete_keys": self.warehouse.sql(gone)}
 
     def _purged(self, columns: Sequence[str]) -> dict[str, Any]:
-        """Rows whose deletion is long ago, to delete for good, as an argument of the write: unless they came back meanwhile."""
+        """Rows deleted long enough ago to purge, as an argument of the write; rows that came back meanwhile stay."""
         if self.config.purge_after is None:
             return {}
         shape = self._shape(columns)
@@ -389,7 +391,7 @@ class TableWriter:
         return {"delete_keys": self.warehouse.rows(self.schema, self.identifier).where(old).select(*map(quoted, names))}
 
     def _rewrite(self, condition: str, rows: Any, options: Mapping[str, str]) -> Any:
-        """One commit: the stored rows that `condition` holds for go, `rows` come. Other files are not touched."""
+        """One commit: stored rows for which `condition` holds are removed, `rows` are added. Other files are not touched."""
 
         def write(house: Warehouse, target: str, expected: Any) -> Any:
             gone = house.sql(f"select {', '.join(PLACE)} from {target} as {TARGET} where {condition}")
@@ -398,15 +400,15 @@ class TableWriter:
         return self._beside_stored(write, condition)
 
     def _beside_stored(self, write: Callable[[Warehouse, str, Any], Any], condition: str | None = None) -> Any:
-        """Have `write` write what rests on the stored rows, or on those for which `condition` may hold. It is given the reading, a view of
-        the rows, and what to expect of the table; where others commit in between it is called again.
+        """Run `write` on the stored rows, or on those for which `condition` may hold. It gets the reading, a view of the rows, and the
+        expected state of the table, and is called again if others commit in between.
         """
-        # A model that does not read its own table need not be computed again when others commit: only what it replaces is looked up anew.
+        # A model that does not read its own table need not be computed again after a conflict: only the replaced rows are looked up again.
         own_reading = self.warehouse.expected(self.schema, self.identifier) is None
 
         def attempt() -> Any:
             house = self.warehouse.pinned() if own_reading else self.warehouse
-            # The batches of a microbatch model all replace rows of one table: without the lock they would overtake each other.
+            # Batches of a microbatch model all replace rows of one table; without the lock they would keep conflicting.
             waiting = house.locked(self.schema, self.identifier) if own_reading else nullcontext()
             with waiting, viewed(self.warehouse, house.stored_rows(self.schema, self.identifier, condition, TARGET)) as target:
                 return write(house, target, house.expected(self.schema, self.identifier))
@@ -424,13 +426,13 @@ class TableWriter:
         return None
 
     def _met(self, frame: Any, policy: str) -> tuple[ColumnPlan, Mapping[str, Members]]:
-        """How the columns of a frame meet the table's, and those of them whose members differ."""
+        """How the frame's columns fit the table's, and which of them have different members."""
         table = self.warehouse.table(self.schema, self.identifier).schema
         found = api.frames.members(table, frame, follows=policy == "sync_all_columns")
         return plan_columns(self.config.name, policy, self._table_types(), types_of(frame), found), found
 
     def _typed(self, frame: Any) -> Any:
-        """The frame with the table's types where the model gives none (`null`, `array()`)."""
+        """The frame with the table's types where the model has none (`null`, `array()`)."""
         return api.frames.with_types_of(frame, self.warehouse.table(self.schema, self.identifier).schema)
 
     def _table_types(self) -> dict[str, str]:
@@ -439,7 +441,7 @@ class TableWriter:
 
     @contextmanager
     def _checked(self, frame: Any) -> Iterator[Any]:
-        """The frame, after the contract's constraints were found to hold for its rows."""
+        """The frame, after its rows have passed the contract's constraints."""
         if not self.checks and not self.uniques:
             yield frame
             return
@@ -449,7 +451,7 @@ class TableWriter:
 
 
 def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: str) -> dict[str, str]:
-    """Who wrote a commit."""
+    """Entries that identify the writer of a commit."""
     return {"dbt.invocation_id": invocation_id, "dbt.version": dbt_version, "dbt.node": str(model.get("unique_id", ""))}
 
 

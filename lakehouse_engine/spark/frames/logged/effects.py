@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import Rows, SliceReader
+from lakehouse_engine.model.logged import LoggedSlice
 
 _NUMBERS = itertools.count()
 _OF_ONE, _OF_A_COLUMN = 1024, 768

@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.files.log_scanner import LoggedSlice
 from lakehouse_engine.files.slice_reader import SliceReader
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.scan import ScanPlan
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.by_session import BySession

@@ -1,1 +1,1 @@
-"""Parsers of the engine's statements, by what they are about."""
+"""Parsers of the engine's statements, by subject."""

@@ -11,7 +11,7 @@ _FILES = {"": "auto", "SHALLOW": "link", "DEEP": "copy"}
 
 
 def is_clone(reader: StatementReader) -> bool:
-    """Whether CREATE [OR REPLACE] TABLE goes on with a name and CLONE; the position stays."""
+    """True if CREATE [OR REPLACE] TABLE continues with a name and CLONE; does not move."""
     start = reader.at
     try:
         reader.accept("CREATE")
@@ -30,7 +30,7 @@ def is_clone(reader: StatementReader) -> bool:
 def parse_clone(reader: StatementReader) -> CloneTable:
     """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [SHALLOW | DEEP] CLONE source [[FOR] (TIMESTAMP | VERSION) AS OF literal]`
 
-    `FOR SYSTEM_TIME` and `FOR SYSTEM_VERSION` are Spark's other words for the last two. Raises `UnsupportedSqlError`.
+    `FOR SYSTEM_TIME` and `FOR SYSTEM_VERSION` mean the same. Raises `UnsupportedSqlError`.
     """
     reader.expect("CREATE")
     or_replace = reader.accept("OR", "REPLACE")
@@ -48,7 +48,7 @@ def parse_clone(reader: StatementReader) -> CloneTable:
 
 
 def _moment(reader: StatementReader) -> tuple[str | None, bool]:
-    """The literal, and whether it is a typed one of a timestamp or date: then with its type, for Spark to compute."""
+    """The literal, and whether it is a typed timestamp or date; then with its type, for Spark to compute."""
     reader.accept("FOR")
     kind = reader.accept_any(("TIMESTAMP", "VERSION", "SYSTEM_TIME", "SYSTEM_VERSION"))
     if not kind:

@@ -1,4 +1,4 @@
-"""Statements that define: schemas, tables, views, columns, properties, comments. Each function reads on from its verb."""
+"""Definitions: schemas, tables, views, columns, properties, comments. Each function continues after the verb."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def parse_drop(reader: StatementReader) -> Statement:
 
 
 class TableClauses:
-    """What the clauses after `CREATE TABLE name` said so far."""
+    """Clauses read so far after `CREATE TABLE name`."""
 
     def __init__(self) -> None:
         self.columns: list[ColumnDefinition] = []
@@ -184,7 +184,7 @@ def _constraint_words(reader: StatementReader) -> None:
 
 
 def table_clause(reader: StatementReader, clauses: TableClauses) -> None:
-    """The next of the clauses between the name of a table and its query."""
+    """The next clause between a table's name and its query."""
     if reader.accept("USING"):
         provider = ".".join(reader.parts("a provider"))
         if provider.upper() not in ENGINE_PROVIDERS:
@@ -200,7 +200,7 @@ def table_clause(reader: StatementReader, clauses: TableClauses) -> None:
 
 
 def _partitioned_by(reader: StatementReader, clauses: TableClauses) -> None:
-    """`(day, hour)`, or Hive's form with types, which defines the columns too."""
+    """`(day, hour)`, or Hive's form with types, which also defines the columns."""
     reader.expect("(")
     names: list[str] = []
     while not names or reader.accept(","):

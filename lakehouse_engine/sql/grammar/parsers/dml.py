@@ -1,4 +1,4 @@
-"""Statements that change rows, and calls of procedures. Each function reads on from its verb."""
+"""Statements that change rows, and procedure calls. Each function continues after the verb."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def parse_insert(reader: StatementReader, ctes: str = "") -> Statement:
 
 
 def parse_multi_insert(reader: StatementReader, ctes: str = "") -> Statement:
-    """`FROM source INSERT (INTO | OVERWRITE) name ... SELECT ... [INSERT ...]`: each insert is of the query `FROM source SELECT ...`."""
+    """`FROM source INSERT (INTO | OVERWRITE) name ... SELECT ... [INSERT ...]`: each insert gets the query `FROM source SELECT ...`."""
     start = reader.offset
     reader.expect("FROM")
     reader.until("INSERT")
@@ -80,7 +80,7 @@ def parse_multi_insert(reader: StatementReader, ctes: str = "") -> Statement:
 
 
 def _condition_before_query(reader: StatementReader) -> str:
-    """FROM starts a query, but not in IS DISTINCT FROM."""
+    """FROM starts a query, except in IS DISTINCT FROM."""
     start = reader.offset
     while True:
         reader.until("SELECT", "WITH", "VALUES", "FROM", "TABLE")
@@ -116,7 +116,7 @@ def parse_update(reader: StatementReader, ctes: str = "") -> Statement:
 
 
 def _no_clauses_of_queries(reader: StatementReader) -> None:
-    """LIMIT and ORDER BY have no meaning in DELETE and UPDATE, as in Spark's; what would become of them must not be left to the scan."""
+    """Refuse LIMIT and ORDER BY in DELETE and UPDATE, where Spark has none either; the condition's parser would misread them."""
     depth = 0
     for one, following in itertools.pairwise(reader.tokens):
         depth += (one.keyword == "(") - (one.keyword == ")")
@@ -140,17 +140,17 @@ def _assignments(reader: StatementReader, name: Parts, alias: str | None, *ends:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether two paths are one, or one of them is inside of the other."""
+    """True if two paths are equal, or one is inside the other."""
     return f"{one.lower()}.".startswith(f"{other.lower()}.") or f"{other.lower()}.".startswith(f"{one.lower()}.")
 
 
 def _over(name: Parts, alias: str | None, expression: str) -> str:
-    """`expression` over the target `name`, which answers to its alias or its last part."""
+    """`expression` over the target `name`, known by its alias or last part."""
     return expression if alias is not None else requalify(expression, name, name[-1])
 
 
 def _own_column(reader: StatementReader, name: Parts, alias: str | None) -> str:
-    """A column of the target or a field inside of one, possibly behind its alias or name."""
+    """A column of the target or a nested field, with or without the alias or name in front."""
     parts = plain(tuple(reader.path().split(".")))
     prefixes: list[Parts] = [(alias.lower(),)] if alias else [folded(name), folded(name)[-1:]]
     for prefix in prefixes:
@@ -207,7 +207,7 @@ def _merge_source(reader: StatementReader) -> tuple[str, Parts | None, str | Non
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The two relations that expressions of a MERGE are over. `source`: its name, where it has no alias."""
+    """The two relations of a MERGE's expressions. `source`: its name, if it has no alias."""
 
     name: Parts
     alias: str | None
@@ -261,7 +261,7 @@ def _merge_assignments(reader: StatementReader, sides: _Sides, action: str) -> A
 
 
 def parse_call(reader: StatementReader) -> Statement:
-    """`CALL [system.]name([name =>] literal, ...) [LIMIT n]`, and `CALL help`; dbt puts the limit behind whatever it shows."""
+    """`CALL [system.]name([name =>] literal, ...) [LIMIT n]`, and `CALL help`; dbt appends the limit to whatever it shows."""
     reader.expect("CALL")
     procedure = reader.parts("a procedure's name")[-1].lower()
     arguments = () if procedure == "help" and reader.keyword() != "(" else _call_arguments(reader)

@@ -18,7 +18,7 @@ from lakehouse_engine.sql.grammar.statements import (
 
 
 def is_materialized(reader: StatementReader) -> bool:
-    """Whether the statement is about a materialized view, by the words after its verb."""
+    """True if the words after the verb name a materialized view."""
     ahead = 3 if (reader.keyword(1), reader.keyword(2)) == ("OR", "REPLACE") else 1
     return reader.keyword() in _VERBS and (reader.keyword(ahead), reader.keyword(ahead + 1)) == ("MATERIALIZED", "VIEW")
 

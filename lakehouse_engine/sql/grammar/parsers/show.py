@@ -1,4 +1,4 @@
-"""Statements that show: DESCRIBE, SHOW, USE, REFRESH. Each function reads on from its verb."""
+"""DESCRIBE, SHOW, USE, REFRESH. Each function continues after the verb."""
 
 from __future__ import annotations
 

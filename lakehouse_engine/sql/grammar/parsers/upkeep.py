@@ -1,4 +1,4 @@
-"""Statements by which other engines keep a table in order: ANALYZE, MSCK REPAIR, VACUUM, RESTORE, and those on indexes."""
+"""Statements by which other engines keep a table in order: ANALYZE, MSCK REPAIR, VACUUM, OPTIMIZE, RESTORE, and those on indexes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_recover(name: Parts) -> Statement:
 
 
 def parse_vacuum(reader: StatementReader) -> Statement:
-    """`VACUUM [TABLE] name [FULL | LITE] [RETAIN n HOURS] [DRY RUN]` is a clean, without RETAIN by the policy of the table."""
+    """`VACUUM [TABLE] name [FULL | LITE] [RETAIN n HOURS] [DRY RUN]` is a clean; without RETAIN by the table's policy."""
     reader.expect("VACUUM")
     if reader.keyword() == "TABLE" and reader.keyword(1):
         reader.at += 1
@@ -46,6 +46,28 @@ def parse_vacuum(reader: StatementReader) -> Statement:
         arguments.append(("dry_run", True))
     reader.finish()
     return Call("run_clean", tuple(arguments))
+
+
+def parse_optimize(reader: StatementReader) -> Statement:
+    """`OPTIMIZE [TABLE] name [WHERE condition] [ZORDER BY (column, ...)]` is a clustering, without ZORDER as the table's options say."""
+    reader.expect("OPTIMIZE")
+    if reader.keyword() == "TABLE" and reader.keyword(1):
+        reader.at += 1
+    arguments: list[tuple[str | None, Value]] = [("table", ".".join(map(quote_name, reader.parts())))]
+    if reader.accept("WHERE"):
+        arguments.append(("predicate", reader.until("ZORDER")))
+    if reader.accept("ZORDER", "BY"):
+        columns = reader.identifiers() if reader.keyword() == "(" else _listed(reader)
+        arguments += [("order", ",".join(columns)), ("order_strategy", "z-order")]
+    reader.finish()
+    return Call("run_clustering", tuple(arguments))
+
+
+def _listed(reader: StatementReader) -> tuple[str, ...]:
+    names = [reader.identifier()]
+    while reader.accept(","):
+        names.append(reader.identifier())
+    return tuple(names)
 
 
 def parse_restore(reader: StatementReader) -> Statement:

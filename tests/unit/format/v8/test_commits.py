@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import CorruptInstantError, MetadataError
-from lakehouse_engine.format.timeline.metadata_avro import is_sealed
-from lakehouse_engine.format.timeline.metadata_json import encode_commit_metadata as encode_json
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.metadata_avro import is_sealed
+from lakehouse_engine.format.v6.metadata_json import encode_commit_metadata as encode_json
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.format.v8.commits import decode_commit_metadata, encode_commit_metadata
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata

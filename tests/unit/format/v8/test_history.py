@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse_engine.errors import CorruptFileError, FileNameError, FormatError, MetadataError
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.format.v8.commits import decode_commit_metadata
 from lakehouse_engine.format.v8.history import (
     VERSION_FILE,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_engine.errors import FileNameError
-from lakehouse_engine.format.timeline.layout import Layout
+from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v8.layout import LayoutV2
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State

@@ -20,7 +20,7 @@ from lakehouse_engine.format.log.blocks import BlockType, LogBlock
 from lakehouse_engine.format.log.data_block import decode_data_block, record_bounds
 from lakehouse_engine.format.log.delete_block import Wrapper, decode_delete_block, encode_delete_content
 from lakehouse_engine.format.log.reader import read_blocks
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.format.v8.commits import decode_commit_metadata
 from lakehouse_engine.format.v8.history import parse_history_file, read_history
 from lakehouse_engine.format.v8.layout import LayoutV2

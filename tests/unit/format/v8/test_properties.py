@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lakehouse_engine.errors import (
@@ -231,6 +233,24 @@ def test_a_mode_and_its_partial_updates_are_a_payload_class(found: TableConfig, 
 def test_mergers_that_are_not_known_are_refused_by_name(found: TableConfig, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         merging_of(found)
+
+
+@pytest.mark.parametrize(
+    ("payload", "fields"),
+    [("MySqlDebeziumAvroPayload", "_event_bin_file,_event_pos"), ("PostgresDebeziumAvroPayload", "_event_lsn")],
+)
+def test_a_table_of_debezium_is_ordered_by_the_columns_of_its_class(payload: str, fields: str) -> None:
+    """As `HoodieTableConfig.inferMergingConfigsForV9TableCreation` of Hudi 1.2.0 says, whatever else is given."""
+    made = NewTable(
+        name="t",
+        table_type=TableType.MERGE_ON_READ,
+        key_generator="SIMPLE",
+        ordering_fields=["ts"],
+        merge_mode=MergeMode.EVENT_TIME,
+        payload_class=f"{_MODELS}debezium.{payload}",
+    )
+    assert new_table_properties(TableVersion.NINE, made)["hoodie.table.ordering.fields"] == fields
+    assert new_table_properties(TableVersion.NINE, replace(made, payload_class=None))["hoodie.table.ordering.fields"] == "ts"
 
 
 def test_merge_properties_of_the_table_are_kept() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import InstantCleanedError, OptionError
-from lakehouse_engine.format.timeline.archived_record import archived_commit
+from lakehouse_engine.format.v6.archived_record import archived_commit
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.model.table_version import TableVersion

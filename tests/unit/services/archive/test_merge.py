@@ -10,7 +10,7 @@ import pytest
 
 from lakehouse_engine.errors import CorruptLogError, OptionError, StorageError
 from lakehouse_engine.format.log.reader import read_blocks
-from lakehouse_engine.format.timeline.archived import (
+from lakehouse_engine.format.v6.archived import (
     archive_blocks,
     archive_file_name,
     merge_archives,
@@ -18,7 +18,7 @@ from lakehouse_engine.format.timeline.archived import (
     read_archive,
     render_archive,
 )
-from lakehouse_engine.format.timeline.metadata_avro import encode_record
+from lakehouse_engine.format.v6.metadata_avro import encode_record
 from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import ArchiveResult

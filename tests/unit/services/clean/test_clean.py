@@ -10,7 +10,7 @@ import pytest
 from lakehouse_engine.commit.deletion import delete_cleaned
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import InstantCleanedError, ProtectedFileError
-from lakehouse_engine.format.timeline.plans_codec import decode_plan, encode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan, encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time
 from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata

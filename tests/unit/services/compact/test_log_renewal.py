@@ -295,7 +295,7 @@ def test_a_savepoint_beside_a_dead_run_does_not_pin_what_it_wrote(made: Planned,
     def die(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"{module}.LogCompaction.check_stands", die)
+    monkeypatch.setattr(f"{module}.LogCompaction.settle", die)
     monkeypatch.setattr("lakehouse_engine.services.executor.execution._Execution._give_back", lambda execution, job: None)
     with pytest.raises(KeyboardInterrupt):
         made.run()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse_engine.errors import CompactionError, IllegalTransitionError, MissingFileError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.model.write_stats import HoodieWriteStat

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse_engine.errors import CommitConflictError, CompactionError, MissingFileError
-from lakehouse_engine.format.timeline.plans_codec import encode_plan
+from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.model.keys import FileGroupId

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError
-from lakehouse_engine.format.timeline.plans_codec import decode_plan
+from lakehouse_engine.format.v6.plans_codec import decode_plan
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.instant import Action, Instant
@@ -90,10 +90,11 @@ class Clustering:
             extra_metadata={SCHEMA_KEY: schema_text(job.state, job.requested.requested_time)},
         )
 
-    def check_stands(self, job: ClusteringJob, state: TableState) -> None:
+    def settle(self, job: ClusteringJob, metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
         live = {one.base_file for one in state.view.latest_slices()}
         if state.timeline.find(job.requested.requested_time) is None or not live.issuperset(task.base for task in job.tasks):
             raise ClusteringError("a file was changed while it was clustered", instant=job.requested, table=state.config.name)
+        return metadata
 
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64())])

@@ -1,1 +1,1 @@
-"""What keeps rows from being written: constraints of contracts, and what strategies ask of their batches."""
+"""Checks before a write: constraints of contracts, and what strategies require of their batches."""

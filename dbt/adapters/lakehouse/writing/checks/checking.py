@@ -1,6 +1,4 @@
-"""What keeps rows from being written: each function raises `DbtDatabaseError` with the model's name, and with how many rows and one of them
-where it is for rows.
-"""
+"""Checks before a write. Each raises `DbtDatabaseError` with the model's name and, for rows, their number and one example."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from dbt.adapters.lakehouse.writing.checks.uniqueness import collisions
 
 
 def check_rows(warehouse: Warehouse, name: str, checks: Sequence[Check], source: str) -> None:
-    """Refuse rows that one of the checks holds against."""
+    """Refuse rows that violate one of the checks."""
     if not checks:
         return
     found = warehouse.sql(violation_query(checks, source)).collect()[0]
@@ -34,7 +32,7 @@ def check_rows(warehouse: Warehouse, name: str, checks: Sequence[Check], source:
 
 
 def check_unique(warehouse: Warehouse, name: str, unique: Unique, rows: str, kept: str | None, identity: Sequence[str]) -> None:
-    """Refuse rows that would be a second one with values that have to be unique."""
+    """Refuse rows that would repeat values that have to be unique."""
     many, example = warehouse.sql(collisions(unique, rows, kept, identity)).collect()[0]
     if many:
         where = "more than once in the model's rows" if kept is None else "also in the table, or more than once in the model's rows"
@@ -44,7 +42,7 @@ def check_unique(warehouse: Warehouse, name: str, unique: Unique, rows: str, kep
 
 
 def check_batch(config: ModelConfig, types: Mapping[str, str]) -> None:
-    """Refuse a microbatch model whose rows no time range can be found by: `types` are its columns'."""
+    """Refuse a microbatch model without a column to find rows of a time range by; `types` are its columns'."""
     if config.strategy != "microbatch" or config.event_time is None:
         return
     [name] = resolve([config.event_time], list(types), "event_time", config.name)
@@ -55,7 +53,8 @@ def check_batch(config: ModelConfig, types: Mapping[str, str]) -> None:
 
 
 def check_condition(warehouse: Warehouse, config: ModelConfig, condition: str, source: str, absent: Mapping[str, str]) -> None:
-    """Refuse a batch with a row that the next run would not replace: that run would add it again. `absent`: columns it leaves out."""
+    """Refuse a batch with a row that the next run would not replace, and so would add again. `absent`: columns that the batch leaves out.
+    """
     with in_config(config.name, "incremental_predicates" if config.predicates else config.strategy, condition):
         outside = warehouse.sql(outside_condition(source, condition, absent))
     many, example = outside.collect()[0]
@@ -70,8 +69,8 @@ def check_condition(warehouse: Warehouse, config: ModelConfig, condition: str, s
 def check_predicates(
     warehouse: Warehouse, config: ModelConfig, source: str, target: str, identity: Sequence[str], keys: Sequence[str]
 ) -> None:
-    """Refuse a batch with a record that is stored where the predicates do not hold: to add it would double its key, and to update
-    it would not keep them.
+    """Refuse a batch with a record that is stored outside the predicates: inserting it would double its key, updating it would violate
+    them.
     """
     predicates, aliases = config.predicates, (config.clauses.source, config.clauses.target)
     with in_config(config.name, "incremental_predicates", " and ".join(predicates)):
@@ -93,7 +92,7 @@ def check_shape(
     merges_as_asked: Callable[[], bool],
     rebuild: str,
 ) -> None:
-    """Raise `DbtDatabaseError` where a table is keyed or laid out otherwise than its model wants it. `rebuild` says what to do then."""
+    """Raise `DbtDatabaseError` if a table's keys or layout differ from what its model wants. `rebuild` names the way out."""
     for config, stored, asked in (
         ("unique_key (the record key)", mine.record_key, wanted.record_key),
         ("partition_by", mine.partition_by, wanted.partition_by),

@@ -1,4 +1,4 @@
-"""Constraints of a contract, enforced before the write: a batch that violates one leaves the table as it is."""
+"""Constraints of a contract, checked before the write: a batch that violates one changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbt.adapters.lakehouse.writing.types import is_text, text_length
 
 @dataclass(frozen=True)
 class Check:
-    """`violated` is a SQL condition that holds for a row that must not be written."""
+    """`violated` is a SQL condition that is true for a row that must not be written."""
 
     label: str
     violated: str
@@ -23,16 +23,16 @@ class Check:
 
 @dataclass(frozen=True)
 class Unique:
-    """No two rows of the table have the same values in these columns."""
+    """No two rows of the table may have the same values in these columns."""
 
     label: str
     columns: tuple[str, ...]
 
 
 def checks_of(model: Mapping[str, Any]) -> list[Check]:
-    """What the contract of a node, where it is enforced, says of rows: not_null, check, and the lengths of `varchar(n)`.
+    """Row constraints of a node's enforced contract: not_null, check, and lengths of `varchar(n)`.
 
-    Raises `DbtConfigError` for a constraint of the type custom: its text would be one of a statement that is never run.
+    Raises `DbtConfigError` for a constraint of type custom: its text belongs to a statement that is never run.
     """
     if not _is_enforced(model):
         return []
@@ -58,7 +58,7 @@ def _refuse_custom(model: Mapping[str, Any]) -> None:
 
 
 def uniques_of(model: Mapping[str, Any]) -> list[Unique]:
-    """What the contract of a node, where it is enforced, says of rows together: unique and primary_key, each set of columns once."""
+    """Table constraints of a node's enforced contract: unique and primary_key, each set of columns once."""
     found: dict[frozenset[str], Unique] = {}
     for constraint, columns in _given(model):
         if _kind(constraint) in ("unique", "primary_key") and columns:
@@ -68,7 +68,7 @@ def uniques_of(model: Mapping[str, Any]) -> list[Unique]:
 
 
 def lengths_of(model: Mapping[str, Any]) -> dict[str, int | None]:
-    """The most characters that each text column of an enforced contract holds, None for any number."""
+    """Maximum length of each text column of an enforced contract; None for any."""
     columns = (model.get("columns") or {}) if _is_enforced(model) else {}
     types = {name: str(column.get("data_type") or "") for name, column in columns.items()}
     return {name: text_length(kind) for name, kind in types.items() if is_text(kind)}
@@ -79,7 +79,7 @@ def _is_enforced(model: Mapping[str, Any]) -> bool:
 
 
 def _given(model: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequence[str]]]:
-    """The constraints of an enforced contract, of columns and of the model, with their columns."""
+    """Constraints of an enforced contract, of columns and of the model, with their columns."""
     if not _is_enforced(model):
         return []
     of_columns = [
@@ -108,8 +108,8 @@ def _checks(constraint: Mapping[str, Any], columns: Sequence[str]) -> list[Check
 
 
 def contract_text(model: Mapping[str, Any]) -> str:
-    """What becomes of the constraints of an enforced contract, as comments before the query that dbt keeps as what was run."""
-    # A text of several lines would end the comment.
+    """What happens to the constraints of an enforced contract, as comments before the query that dbt stores as compiled."""
+    # A line break in the text would end the comment.
     ours: list[Check | Unique] = [*checks_of(model), *uniques_of(model)]
     enforced = [" ".join(one.label.split()) for one in ours]
     others = [_foreign_key(constraint, names) for constraint, names in _given(model) if _kind(constraint) == "foreign_key"]
@@ -126,11 +126,11 @@ def _foreign_key(constraint: Mapping[str, Any], columns: Sequence[str]) -> str:
 
 
 def example_of(row: str) -> str:
-    """An expression: a row as text, with the names of its columns, of some three hundred characters at most."""
+    """Expression: a row as text with column names, about three hundred characters at most."""
     return f"left(to_json({row}, map('ignoreNullFields', 'false')), 300)"
 
 
 def violation_query(checks: Sequence[Check], source: str) -> str:
-    """One row: for each check, how many rows of `source` violate it, and one of them as text."""
+    """One row: for each check the number of violating rows of `source`, and one of them as text."""
     looks = [f"count_if({check.violated}), min(case when {check.violated} then {example_of('struct(*)')} end)" for check in checks]
     return f"select {', '.join(looks)} from {source}"

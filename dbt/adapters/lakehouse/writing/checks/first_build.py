@@ -1,6 +1,6 @@
-"""Mistakes in the configs of increments, found by the first build, which does not apply these configs.
+"""Finds mistakes in incremental configs during the first build, which does not apply them.
 
-A project that is built from nothing in CI would pass, and fail in production.
+Otherwise a project that CI builds from nothing would pass, and fail in production.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from lakehouse_engine.api.names import META_COLUMNS
 
 
 def check_increments(warehouse: Warehouse, config: ModelConfig, rows: Any, place: tuple[str, str]) -> None:
-    """Raise `DbtDatabaseError` for columns that the model does not have, and for conditions of a merge that Spark cannot analyse.
+    """Raise `DbtDatabaseError` for columns that the model lacks, and for merge conditions that Spark cannot analyse.
 
-    `place` is the model's table, which need not be there yet: conditions that read it are left to the increments.
+    `place` is the model's table, which may not exist yet: conditions that read it are checked by the increments.
     """
     if config.materialized != "incremental" or config.strategy not in STRATEGIES:
         return
@@ -44,7 +44,7 @@ def check_increments(warehouse: Warehouse, config: ModelConfig, rows: Any, place
 
 
 def _queries(config: ModelConfig, types: Mapping[str, str], source: str, target: str) -> Iterator[tuple[str, str]]:
-    """What the configs say, and a query with it. `target` is a view like the table."""
+    """Description of each config, with a query that uses it. `target` is a view with the table's columns."""
     columns, clauses = list(types), config.clauses
     keys = resolve(config.record_key, columns, "unique_key", config.name)
     if config.predicates:
@@ -63,13 +63,13 @@ def _queries(config: ModelConfig, types: Mapping[str, str], source: str, target:
 
 
 def _said(configs: Mapping[str, str | None]) -> str:
-    """The configs that have a text, with their texts."""
+    """Configs that hold a text, with their texts."""
     given = {key: text for key, text in configs.items() if text}
     return f"{' or '.join(given)} ({'; '.join(given.values())})"
 
 
 def _analyse(warehouse: Warehouse, text: str, said: str, place: tuple[str, str]) -> None:
-    """Have Spark look at a query without running it. Raises `DbtDatabaseError` that begins with `said`."""
+    """Let Spark analyse a query without running it. Raises `DbtDatabaseError` that begins with `said`."""
     try:
         _ = warehouse.sql(text).schema
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Writes of a table whose contract says that rows are unique: they rest on the stored rows that stay beside those that come."""
+"""Writes of a table whose contract declares unique values: they depend on the stored rows that stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lakehouse_engine.api.options import conflict_retries
 
 @dataclass(frozen=True)
 class UniqueWrites:
-    """Of one model's table. `identity` are the columns of which a write keeps one row each, none where each row that comes is stored."""
+    """Writes of one model's table. `identity` are the columns by which a write keeps one row; empty if every row is stored."""
 
     warehouse: Warehouse
     schema: str
@@ -31,11 +31,11 @@ class UniqueWrites:
     uniques: Sequence[Unique] = ()
 
     def check(self, rows: Any, identity: Sequence[str]) -> None:
-        """Refuse rows that are all of a table to be made, if two have values that have to be unique."""
+        """Refuse rows of a new table that repeat values that have to be unique."""
         self._check_all(rows, identity, keeps_newest_anew(self.warehouse, self.config.options))
 
     def _check_all(self, rows: Any, identity: Sequence[str], by_ordering: bool) -> None:
-        """`by_ordering`: of the rows of a record the newest is written, and no other one counts."""
+        """`by_ordering`: only the newest row of a record counts."""
         uniques = [one for one in self.uniques if not is_implied(one, identity)]
         if not uniques:
             return
@@ -59,8 +59,8 @@ class UniqueWrites:
         more: Mapping[str, Any],
         write: Callable[..., Any],
     ) -> Any:
-        """Have `write` write the rows, where they keep what has to be unique. `more` are arguments of the operation, and `house` is what
-        they were read in, if that is another reading than the model's.
+        """Run `write` if the rows keep unique values unique. `more` are arguments of the operation; `house` is the reading that they came
+        from, if it is not the model's.
         """
         uniques = [one for one in self.uniques if not is_implied(one, identity)]
         if not uniques or operation == "insert_overwrite_table":
@@ -79,7 +79,7 @@ class UniqueWrites:
         more: Mapping[str, Any],
         write: Callable[..., Any],
     ) -> Any:
-        """A write that rests on the stored rows, too: they are looked at before it, and again where others commit in between."""
+        """A write that also depends on stored rows: they are checked before it, and again if others commit in between."""
         reads_itself = house is not None or more["expected"] is not None
 
         def attempt() -> Any:
@@ -90,7 +90,7 @@ class UniqueWrites:
                 for unique in uniques:
                     if missing_names(unique.columns, known):
                         check_unique(seen, self.config.name, unique, f"select * from {source}", None, identity)
-                        continue  # a column that comes with these rows: it is null in those that are stored
+                        continue  # a column that comes with these rows is null in stored ones
                     with self._staying(operation, source, stored, identity, more, columns_of(rows)) as (come, kept):
                         check_unique(seen, self.config.name, unique, come, kept, identity)
                 return write(expected=seen.expected(self.schema, self.identifier))
@@ -107,7 +107,7 @@ class UniqueWrites:
     def _staying(
         self, operation: str, source: str, stored: str, identity: Sequence[str], more: Mapping[str, Any], columns: Sequence[str]
     ) -> Iterator[tuple[str, str]]:
-        """Queries of the rows that a write stores, and of the stored ones that it leaves."""
+        """Queries of the rows that a write stores, and of the stored rows that it leaves."""
         come, kept = f"select * from {source}", f"select * from {stored}"
         if operation == "insert_overwrite":
             yield come, without(kept, come, resolve(self.config.partition_by, columns, "partition_by", self.config.name))
@@ -118,7 +118,7 @@ class UniqueWrites:
             ordering = self._ordering(columns)
             left = without(kept, come, identity, ordering)
             if ordering and self._keeps_newest():
-                # Rows that lose to another one of the batch, or to the stored one, are not written.
+                # Rows that lose to another row of the batch, or to the stored one, are not written.
                 come = not_older(newest(come, columns, identity, ordering), kept, identity, ordering)
             if (updates := more.get("merge_update_columns")) is not None:
                 come = updated(come, columns, kept, identity, [*updates, *(name.split(".")[0] for name in ordering)])

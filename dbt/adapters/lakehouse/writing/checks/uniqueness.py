@@ -1,7 +1,7 @@
-"""Constraints of several rows, `unique` and `primary_key`: queries for values that would be there more than once after a write.
+"""Queries for `unique` and `primary_key`: values that would be stored more than once after a write.
 
-Rows with a null in one of the columns are no matter, as in SQL. A write that keeps one row a record, like a merge, is judged by records:
-`identity` are their columns. Elsewhere it is empty, and each row counts.
+Rows with a null in one of the columns do not count, as in SQL. A write that keeps one row per record, such as a merge, is judged by
+records: `identity` are their columns. It is empty if every row counts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dbt.adapters.lakehouse.writing.checks.constraints import Unique, example_of
 
 
 def is_implied(unique: Unique, identity: Sequence[str]) -> bool:
-    """Whether two records cannot have the same values, since their identity is among them."""
+    """True if two records cannot have equal values, because their identity is among the columns."""
     return bool(identity) and not missing_names(identity, unique.columns)
 
 
 def collisions(unique: Unique, rows: str, kept: str | None, identity: Sequence[str]) -> str:
-    """One row: how many values of the columns come that would be there twice, and one of them as text.
+    """One row: how many incoming values would be stored twice, and one of them as text.
 
-    `rows` is a query of what comes, `kept` one of the stored rows that the write leaves.
+    `rows` is a query of what comes, `kept` one of the stored rows that stay.
     """
     names = ", ".join(map(quoted, unique.columns))
     wanted = ", ".join(map(quoted, (*unique.columns, *missing_names(identity, unique.columns))))
@@ -36,7 +36,7 @@ def collisions(unique: Unique, rows: str, kept: str | None, identity: Sequence[s
 
 
 def without(stored: str, source: str, columns: Sequence[str], ordering: Sequence[str] = ()) -> str:
-    """The rows of `stored` but for those that have the same values as one of `source`, which with `ordering` has to be as new."""
+    """Rows of `stored` except those with the values of a row of `source`, which with `ordering` must be at least as new."""
     same = [f"__stored.{quoted(name)} <=> __source.{quoted(name)}" for name in columns]
     if ordering:
         same.append(f"{_age(ordering, '__source.')} >= {_age(ordering, '__stored.')}")
@@ -44,8 +44,8 @@ def without(stored: str, source: str, columns: Sequence[str], ordering: Sequence
 
 
 def newest(source: str, columns: Sequence[str], identity: Sequence[str], ordering: Sequence[str]) -> str:
-    """The rows of `source` that no other one of their record is newer than. Of equal ones, of which the write keeps the last that it gets,
-    all: SQL has no order of rows to tell which that is.
+    """Rows of `source` that are the newest of their record. All of equal rows are kept: the write takes the last one, but SQL has no order
+    to find it.
     """
     age, record = _age(ordering), ", ".join(map(quoted, identity))
     marked = f"select *, {age} as `__dbt_age`, max({age}) over (partition by {record}) as `__dbt_newest` from ({source})"
@@ -53,14 +53,14 @@ def newest(source: str, columns: Sequence[str], identity: Sequence[str], orderin
 
 
 def not_older(source: str, stored: str, identity: Sequence[str], ordering: Sequence[str]) -> str:
-    """The rows of `source` but for those whose record is stored as a newer one: a merge writes nothing for them."""
+    """Rows of `source` except those whose record is stored as a newer one: a merge does not write them."""
     same = [f"__stored.{quoted(name)} <=> __source.{quoted(name)}" for name in identity]
     older = f"{_age(ordering, '__stored.')} > {_age(ordering, '__source.')}"
     return f"select __source.* from ({source}) as __source left anti join ({stored}) as __stored on {' and '.join([*same, older])}"
 
 
 def updated(source: str, columns: Sequence[str], stored: str, identity: Sequence[str], updates: Collection[str]) -> str:
-    """The rows of `source` as a merge that updates only some columns stores them: the others stay what they are in a stored record."""
+    """Rows of `source` as a merge that updates only some columns stores them: other columns keep their stored values."""
     changed = {name.lower() for name in (*updates, *identity)}
     same = " and ".join(f"__stored.{quoted(name)} <=> __source.{quoted(name)}" for name in identity)
     chosen = [
@@ -73,7 +73,7 @@ def updated(source: str, columns: Sequence[str], stored: str, identity: Sequence
 
 
 def _age(ordering: Sequence[str], side: str = "") -> str:
-    """What compares as the ordering values do: in a struct null is the least value."""
+    """Expression that compares like the ordering values: within a struct null is the least value."""
     return f"struct({', '.join(side + _path(name) for name in ordering)})"
 
 

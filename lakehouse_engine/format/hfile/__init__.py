@@ -1,0 +1,1 @@
+"""HFiles, version 3: the sorted key-value files of Hudi's metadata table."""

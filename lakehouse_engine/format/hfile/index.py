@@ -1,0 +1,131 @@
+"""Indexes of HFiles: the blocks of one kind, by their first keys (hudi-format 9.3; Hudi `HFileRootIndexBlock`, `HFileLeafIndexBlock`).
+
+Entries of a root index stand behind one another: offset (8) | size on disk (4) | size of the key as a Hadoop number | key. A block of a
+lower level has the number of its entries (4), where each begins behind that table and where they end (4 each), and entries without the
+size of the key. A key of the data index is a stored key, or its row alone behind the row's size; it may lie between the last key of the
+block before and the first of its own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.errors import FormatError
+
+_PLACE = struct.Struct(">qi")
+_NUMBER = struct.Struct(">i")
+_ROW_SIZE = struct.Struct(">H")
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Blocks in order: where each begins, how many bytes it takes, and its first key (rows for data blocks, names for meta blocks)."""
+
+    offsets: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    keys: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @classmethod
+    def of(cls, entries: Sequence[tuple[int, int, bytes]]) -> Index:
+        offsets = np.array([entry[0] for entry in entries], np.int64)
+        sizes = np.array([entry[1] for entry in entries], np.int64)
+        return cls(offsets, sizes, pa.array([entry[2] for entry in entries], pa.binary()))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Index]) -> Index:
+        offsets, sizes = np.concatenate([one.offsets for one in parts]), np.concatenate([one.sizes for one in parts])
+        return cls(offsets, sizes, pa.concat_arrays([one.keys for one in parts]))
+
+    def take(self, numbers: npt.NDArray[np.int64]) -> Index:
+        return Index(self.offsets[numbers], self.sizes[numbers], self.keys.take(pa.array(numbers)))
+
+    def holding(self, keys: pa.Array) -> npt.NDArray[np.int64]:
+        """For each of `keys` (`binary`, in any order) the number of the block that has it if any has; -1 before the first."""
+        if not len(self):
+            return np.full(len(keys), -1, np.int64)
+        # Positions in one sorted sequence: a first key that equals a key asked for stands before it.
+        both = pa.concat_arrays([self.keys, keys])
+        is_asked = np.arange(len(both)) >= len(self)
+        order = np.asarray(pc.sort_indices(pa.table({"key": both, "asked": is_asked}), [("key", "ascending"), ("asked", "ascending")]))
+        before = np.cumsum(~is_asked[order])
+        found = np.empty(len(both), np.int64)
+        found[order] = before - 1
+        return found[len(self) :]
+
+
+def render_root(index: Index, keys: Sequence[bytes]) -> bytes:
+    """The content of a root index; `keys` as they are stored."""
+    places = zip(index.offsets.tolist(), index.sizes.tolist(), keys, strict=True)
+    return b"".join(_PLACE.pack(offset, size) + hadoop_number(len(key)) + key for offset, size, key in places)
+
+
+def parse_root(content: memoryview, count: int, *, rows: bool) -> Index:
+    """The first `count` entries; `rows`: keys are stored keys of data blocks. Raises `FormatError`."""
+    entries, at = [], 0
+    for _ in range(count):
+        if at + _PLACE.size >= len(content):
+            raise FormatError(f"the root index of an HFile has fewer entries than the {count} of its trailer")
+        offset, size = _PLACE.unpack_from(content, at)
+        length, at = parse_hadoop_number(content, at + _PLACE.size)
+        if length < 0 or at + length > len(content):
+            raise FormatError("a key in the root index of an HFile does not fit")
+        entries.append((offset, size, _key(content[at : at + length], rows)))
+        at += length
+    return Index.of(entries)
+
+
+def parse_lower(content: memoryview) -> Index:
+    """An index block of a lower level, whose keys are those of data blocks. Raises `FormatError`."""
+    if len(content) < _NUMBER.size:
+        raise FormatError("an index block of an HFile ends within its count")
+    (count,) = _NUMBER.unpack_from(content, 0)
+    table = _NUMBER.size * (count + 2)
+    if count < 0 or table > len(content):
+        raise FormatError(f"an index block of an HFile cannot have {count} entries")
+    bounds = [table + bound for bound in struct.unpack_from(f">{count + 1}i", content, _NUMBER.size)]
+    entries = []
+    for begin, end in pairwise(bounds):
+        if not table <= begin <= end - _PLACE.size or end > len(content):
+            raise FormatError("an entry in an index block of an HFile does not fit")
+        offset, size = _PLACE.unpack_from(content, begin)
+        entries.append((offset, size, _key(content[begin + _PLACE.size : end], rows=True)))
+    return Index.of(entries)
+
+
+def _key(stored: memoryview, rows: bool) -> bytes:
+    if not rows:
+        return bytes(stored)
+    size = _ROW_SIZE.unpack_from(stored)[0] if len(stored) >= _ROW_SIZE.size else -1
+    if not 0 <= size <= len(stored) - _ROW_SIZE.size:
+        raise FormatError("a key in an index of an HFile has no whole row")
+    return bytes(stored[_ROW_SIZE.size : _ROW_SIZE.size + size])
+
+
+def hadoop_number(value: int) -> bytes:
+    """A number that is not negative, in Hadoop's encoding of variable length (`WritableUtils.writeVLong`)."""
+    if value <= 127:
+        return struct.pack("b", value)
+    octets = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return struct.pack("b", -112 - len(octets)) + octets
+
+
+def parse_hadoop_number(data: memoryview, at: int) -> tuple[int, int]:
+    """A number that is not negative, and the position behind it. Raises `FormatError`."""
+    (first,) = struct.unpack_from("b", data, at)
+    if first >= -112:
+        return first, at + 1
+    size = -112 - first
+    if size > 8 or at + 1 + size > len(data):
+        raise FormatError("a number in an index of an HFile is negative, or does not fit")
+    return int.from_bytes(data[at + 1 : at + 1 + size], "big"), at + 1 + size

@@ -1,0 +1,213 @@
+"""Reads HFiles by ranges: all entries, those of some keys, of prefixes or of a range of keys.
+
+What is needed is the end of the file once, with trailer, indexes and file info, and the data blocks that may have what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.cache import BoundedCache
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.hfile.blocks import DATA, FILE_INFO, INNER_INDEX, LEAF_INDEX, META, ROOT_INDEX, parse_block
+from lakehouse_engine.format.hfile.cells import Cells, decode_cells
+from lakehouse_engine.format.hfile.index import Index, parse_lower, parse_root
+from lakehouse_engine.format.hfile.trailer import KEY_VALUE_VERSION, TRAILER_SIZE, Trailer, parse_info, parse_trailer
+
+_TAIL = 64 * 1024
+"""Bytes of the end of a file that are read first; most log blocks and small files are read whole by that."""
+_AT_ONCE = 16 * 1024 * 1024
+"""Bytes of neighbouring blocks that one request reads."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Source(Protocol):
+    """The bytes of an HFile."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def identity(self) -> Hashable | None:
+        """What the file is known by in a cache, its content included; None where its blocks are not to be kept."""
+        ...
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """`length` bytes from `offset` on, all of which are there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """A `Source` of bytes that are there, as the content of a log block."""
+
+    data: bytes | memoryview
+    identity: Hashable | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        return memoryview(self.data)[offset : offset + length]
+
+
+BLOCKS: BoundedCache[memoryview] = BoundedCache(64 * 1024 * 1024, len)
+"""Decompressed blocks that look-ups read, of all files that this process reads."""
+
+
+@dataclass(slots=True)
+class HFileReader:
+    """An HFile that was opened by `open_hfile`. Methods raise `FormatError` where the file is damaged."""
+
+    source: Source
+    trailer: Trailer
+    info: dict[bytes, bytes]
+    """The file info: the Avro schema of the values by the key `schema`, among others."""
+    meta: Index
+    _root: Index
+    _tail: memoryview = field(repr=False)
+    _levels: Index | None = None
+
+    def __len__(self) -> int:
+        return self.trailer.entries
+
+    def scan(self) -> Iterator[Cells]:
+        """All entries in order, some MiB at a time."""
+        index = self._blocks()
+        for start, end in _runs(index.offsets, index.sizes):
+            numbers = np.arange(start, end)
+            yield self._decoded(self._contents(index, numbers, keep=False))
+
+    def read_all(self) -> Cells:
+        """All entries at once."""
+        return Cells.concat(list(self.scan()))
+
+    def get(self, keys: pa.Array) -> Cells:
+        """The entries of those of `keys` (`binary`, in any order) that are there, in the file's order."""
+        index = self._blocks()
+        wanted = np.unique(index.holding(keys))
+        found = self._decoded(self._contents(index, wanted[wanted >= 0]))
+        return found.filter(pc.is_in(found.keys, keys))
+
+    def range(self, begin: bytes, end: bytes | None) -> Cells:
+        """The entries with keys from `begin` to below `end` (None: to the last)."""
+        index = self._blocks()
+        if not len(index) or (end is not None and end <= begin):
+            return Cells.empty()
+        bounds = index.holding(pa.array([begin, begin if end is None else end], pa.binary()))
+        first, last = max(int(bounds[0]), 0), len(index) - 1 if end is None else int(bounds[1])
+        found = self._decoded(self._contents(index, np.arange(first, last + 1)))
+        low = pc.sum(pc.less(found.keys, begin)).as_py() or 0
+        high = len(found) if end is None else pc.sum(pc.less(found.keys, end)).as_py() or 0
+        return found.slice(low, max(low, high))
+
+    def prefixes(self, prefixes: Sequence[bytes]) -> Cells:
+        """The entries whose keys begin with one of some prefixes, in the file's order."""
+        spans = _apart(sorted(set(prefixes)))
+        return Cells.concat([self.range(prefix, _after(prefix)) for prefix in spans])
+
+    def meta_block(self, name: bytes) -> memoryview | None:
+        """The content of a meta block; None where there is none of that name."""
+        names = self.meta.keys.to_pylist()
+        if name not in names:
+            return None
+        number = names.index(name)
+        data = self._bytes(int(self.meta.offsets[number]), int(self.meta.sizes[number]))
+        return parse_block(data, 0, self.trailer.compression, META).content
+
+    def _blocks(self) -> Index:
+        """All data blocks. Lower levels of the index are read when they are first needed, and kept."""
+        if self._levels is None:
+            self._levels = self._lowest()
+        return self._levels
+
+    def _lowest(self) -> Index:
+        index = self._root
+        for _ in range(self.trailer.index_levels - 1):
+            numbers = np.arange(len(index))
+            parts = [parse_lower(content) for content in self._contents(index, numbers, LEAF_INDEX, INNER_INDEX)]
+            index = Index.concat([index.take(numbers[:0]), *parts])
+        return index
+
+    def _decoded(self, contents: Sequence[memoryview]) -> Cells:
+        version = self.info.get(KEY_VALUE_VERSION)
+        return decode_cells(contents, memstore=version is not None and int.from_bytes(version, "big") == 1)
+
+    def _contents(self, index: Index, numbers: Numbers, *magics: bytes, keep: bool = True) -> list[memoryview]:
+        """Decompressed blocks, from the cache or by as few requests as may be."""
+        key = self.source.identity if keep else None
+        offsets, sizes = index.offsets[numbers], index.sizes[numbers]
+        found = {offset: None if key is None else BLOCKS.get((key, offset)) for offset in offsets.tolist()}
+        lacking = np.array([content is None for content in found.values()], np.bool_)
+        offsets, sizes = offsets[lacking], sizes[lacking]
+        for start, end in _runs(offsets, sizes):
+            base = int(offsets[start])
+            data = self._bytes(base, int(offsets[end - 1] + sizes[end - 1]) - base)
+            for offset in offsets[start:end].tolist():
+                content = parse_block(data, offset - base, self.trailer.compression, *(magics or (DATA,))).content
+                found[offset] = content
+                if key is not None:
+                    BLOCKS.put((key, offset), content)
+        return [content for content in found.values() if content is not None]
+
+    def _bytes(self, offset: int, length: int) -> memoryview:
+        if offset < 0 or length < 0 or offset + length > self.source.size:
+            raise FormatError(f"an HFile of {self.source.size} bytes has no block of {length} bytes at {offset}")
+        start = self.source.size - len(self._tail)
+        if offset >= start:
+            return self._tail[offset - start : offset - start + length]
+        return self.source.read(offset, length)
+
+
+def open_hfile(source: Source) -> HFileReader:
+    """Read the end of an HFile: one request, or two where its indexes are large.
+
+    Raises `FormatError` where the file is damaged or none, `UnsupportedTableError` for another version or codec.
+    """
+    tail = source.read(max(0, source.size - _TAIL), min(source.size, _TAIL))
+    trailer = parse_trailer(tail)
+    if not 0 <= trailer.load_on_open <= source.size - TRAILER_SIZE:
+        raise FormatError(f"an HFile of {source.size} bytes has its indexes at {trailer.load_on_open}")
+    if trailer.load_on_open < source.size - len(tail):
+        tail = source.read(trailer.load_on_open, source.size - trailer.load_on_open)
+    at, compression = trailer.load_on_open - (source.size - len(tail)), trailer.compression
+    root = parse_block(tail, at, compression, ROOT_INDEX)
+    names = parse_block(tail, at + root.length, compression, ROOT_INDEX)
+    info = parse_block(tail, at + root.length + names.length, compression, FILE_INFO)
+    meta = parse_root(names.content, trailer.meta_index_count, rows=False)
+    data = parse_root(root.content, trailer.data_index_count, rows=True)
+    return HFileReader(source, trailer, parse_info(info.content), meta, data, tail)
+
+
+def _runs(offsets: Numbers, sizes: Numbers) -> Iterator[tuple[int, int]]:
+    """Bounds of runs of blocks that lie behind one another, each no more than one request reads."""
+    start, count = 0, len(offsets)
+    for end in range(1, count + 1):
+        goes_on = end < count and offsets[end] == offsets[end - 1] + sizes[end - 1]
+        if not goes_on or offsets[end] + sizes[end] - offsets[start] > _AT_ONCE:
+            yield start, end
+            start = end
+
+
+def _apart(prefixes: Sequence[bytes]) -> list[bytes]:
+    """Sorted prefixes without those that begin with another one."""
+    kept: list[bytes] = []
+    for prefix in prefixes:
+        if not kept or not prefix.startswith(kept[-1]):
+            kept.append(prefix)
+    return kept
+
+
+def _after(prefix: bytes) -> bytes | None:
+    """The first key behind all with that prefix; None where there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

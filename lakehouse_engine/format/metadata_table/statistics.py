@@ -1,0 +1,134 @@
+"""Records of `column_stats`, `partition_stats` and of expression indexes (Hudi `HoodieMetadataColumnStats`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.metadata_table.bounds import (
+    bounds_type,
+    decimals_of,
+    unwrap_bounds,
+    value_type_struct,
+    value_types,
+    wrap_bounds,
+)
+from lakehouse_engine.format.metadata_table.payload import STATS, RecordType
+from lakehouse_engine.format.metadata_table.schema import payload_schema
+
+COUNTS = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+"""Values with nulls, nulls, and bytes of the column's chunks with and without compression."""
+_DECIMAL = 10
+_DECIMAL_BOUND = pa.decimal128(38, 0)
+
+
+def stats_payloads(
+    names: pa.Array, column: str, least: pa.Array, greatest: pa.Array, counts: pa.Table, *, by_value_type: bool, is_tight: bool = False
+) -> pa.Table:
+    """Statistics of one column: of files by their bare names, or with `is_tight` of partitions by their paths.
+
+    `least` and `greatest` are of one type of `is_indexed`; `counts` has the columns of `COUNTS`. `by_value_type` as in table version 9.
+    """
+    kind, count = payload_schema().field(STATS).type, len(names)
+    typed = value_types(least.type, count) if by_value_type else pa.nulls(count, value_type_struct())
+    members = {
+        "fileName": names,
+        "columnName": pa.repeat(column, count),
+        "minValue": wrap_bounds(least, by_value_type=by_value_type),
+        "maxValue": wrap_bounds(greatest, by_value_type=by_value_type),
+        **{name: counts.column(name).combine_chunks() for name in COUNTS},
+        "isDeleted": pa.repeat(False, count),
+        "isTightBound": pa.repeat(is_tight, count),
+        "valueType": typed,
+    }
+    struct = pa.StructArray.from_arrays([members[field.name] for field in kind], fields=list(kind))
+    record_type = RecordType.PARTITION_STATS if is_tight else RecordType.COLUMN_STATS
+    return pa.table({"type": pa.array(np.full(count, record_type, np.int32)), STATS: struct})
+
+
+def stats_bounds(stats: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """The least and the greatest value of each of some statistics (the struct) as a column's type; null where that is not known."""
+    declared = stats.field("valueType")
+    return unwrap_bounds(stats.field("minValue"), declared, kind), unwrap_bounds(stats.field("maxValue"), declared, kind)
+
+
+def fold_stats(codes: npt.NDArray[np.int64], count: int, stats: pa.Array) -> pa.Array:
+    """Merge statistics, given in order of time: all of one code become one."""
+    order = np.argsort(codes, kind="stable")
+    first = np.searchsorted(codes[order], np.arange(count))
+    turn = np.empty(len(codes), np.int64)
+    turn[order] = np.arange(len(codes)) - first[codes[order]]
+    folded = stats.take(pa.array(order[first]))
+    for number in range(1, int(turn.max(initial=0)) + 1):
+        rows = np.flatnonzero(turn == number)
+        merged = merge_stats(folded.take(pa.array(codes[rows])), stats.take(pa.array(rows)))
+        places = np.arange(count)
+        places[codes[rows]] = count + np.arange(len(rows))
+        folded = pa.concat_arrays([folded, merged]).take(pa.array(places))
+    return folded
+
+
+def merge_stats(older: pa.Array, newer: pa.Array) -> pa.Array:
+    """Statistics of the same column of the same files, merged in pairs (Hudi `HoodieTableMetadataUtil.mergeColumnStatsRecords`).
+
+    A deletion, or what is tight, takes the older one's place; else bounds widen and counts add up. Raises `FormatError` where two are of
+    different files or columns, or bounds of different types.
+    """
+    replaced = pc.or_(_flag(newer, "isTightBound"), pc.or_(_flag(newer, "isDeleted"), _flag(older, "isDeleted")))
+    for name in ("fileName", "columnName"):
+        if pc.any(pc.and_not(pc.not_equal(older.field(name), newer.field(name)), replaced)).as_py():
+            raise FormatError(f"two column statistics of one key differ in their {name}")
+    is_decimal = pc.equal(pc.fill_null(newer.field("valueType").field("typeOrdinal"), 0), _DECIMAL)
+    joined = pc.invert(replaced)
+    merged = {
+        "minValue": _extreme(older.field("minValue"), newer.field("minValue"), is_decimal, joined, least=True),
+        "maxValue": _extreme(older.field("maxValue"), newer.field("maxValue"), is_decimal, joined, least=False),
+        **{name: _sum(older.field(name), newer.field(name)) for name in COUNTS},
+    }
+    children = [merged[field.name] if field.name in merged else newer.field(field.name) for field in newer.type]
+    return pc.if_else(replaced, newer, pa.StructArray.from_arrays(children, fields=list(newer.type)))
+
+
+def _flag(stats: pa.Array, name: str) -> pa.Array:
+    return pc.fill_null(stats.field(name), False)
+
+
+def _sum(older: pa.Array, newer: pa.Array) -> pa.Array:
+    return pc.coalesce(pc.add(older, newer), older, newer)
+
+
+def _extreme(older: pa.Array, newer: pa.Array, is_decimal: pa.Array, joined: pa.Array, *, least: bool) -> pa.Array:
+    children, branches = [], np.zeros(len(newer), np.int64)
+    for field in bounds_type():
+        pair = [_member(values, field.name) for values in (older, newer)]
+        there = pc.or_(pair[0].is_valid(), pair[1].is_valid())
+        branches += np.asarray(there)
+        if field.type.num_fields == 1 and field.name != "ArrayWrapper":
+            of_decimals = is_decimal if field.name == "BytesWrapper" else None
+            values = _outer(pair[0].field("value"), pair[1].field("value"), of_decimals, least=least)
+            children.append(pa.StructArray.from_arrays([values], fields=list(field.type), mask=pc.invert(there)))
+        else:
+            children.append(pair[1])
+    if bool((branches[np.asarray(joined)] > 1).any()):
+        raise FormatError("two column statistics of one key have bounds of different types")
+    return pa.StructArray.from_arrays(children, fields=list(bounds_type()), mask=pa.array(branches == 0))
+
+
+def _member(values: pa.Array, name: str) -> pa.Array:
+    """A member, null where the struct is, and so is what is in it."""
+    member = values.field(name)
+    return pc.if_else(pc.and_(values.is_valid(), member.is_valid()), member, pa.scalar(None, member.type))
+
+
+def _outer(older: pa.Array, newer: pa.Array, is_decimal: pa.Array | None, *, least: bool) -> pa.Array:
+    """The lesser, or the greater one, of two columns; the one that is there where the other is null."""
+    if is_decimal is not None and pc.any(is_decimal).as_py():
+        numbers = [decimals_of(values, _DECIMAL_BOUND) for values in (older, newer)]
+        before = pc.if_else(is_decimal, pc.less(*numbers), pc.less(older, newer))
+    else:
+        before = pc.less(older, newer)
+    chosen = pc.if_else(before, older, newer) if least else pc.if_else(before, newer, older)
+    return pc.coalesce(chosen, older, newer)

@@ -1,0 +1,1 @@
+"""Files that make a table and must exist."""

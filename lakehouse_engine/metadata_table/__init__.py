@@ -1,0 +1,1 @@
+"""Hudi's metadata table, opened and read: files, statistics, filters and locations without looking into data files."""

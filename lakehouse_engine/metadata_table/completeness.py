@@ -1,0 +1,51 @@
+"""Whether a metadata table knows all that happened to its data table: what it does not know of, no answer of it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakehouse_engine.metadata_table.partitions import FILES
+from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.order import is_later
+
+_CHANGES_FILES = frozenset({Action.CLEAN, Action.RESTORE})
+"""Actions besides writes that change which files there are. What a rollback removes was never complete."""
+
+
+def unknown_instants(table: MetadataTable) -> list[Instant]:
+    """Completed instants of the data table that changed its files and that the metadata table does not know of, oldest first.
+
+    It knows an instant by a completed one of its own with the same time, and all those that were completed before its partition `files` was
+    built (`<last instant>010` in version 6, after which its own instants are compared; by the time of completion in later versions).
+    """
+    changes = (one for one in table.data.timeline.completed() if one.action.is_write or one.action in _CHANGES_FILES)
+    unknown = [one for one in changes if not _knows(table, one)]
+    if not unknown:
+        return []
+    builds = list(_builds(table))
+    return [one for one in unknown if not any(_covers(table, build, one) for build in builds)]
+
+
+def _knows(table: MetadataTable, instant: Instant) -> bool:
+    timeline = table.state.timeline
+    found = timeline.find(instant.requested_time)
+    if found is not None:
+        return found.is_completed
+    return timeline.is_before_start(instant.requested_time)
+
+
+def _builds(table: MetadataTable) -> Iterator[Instant]:
+    """Delta commits that wrote all files into `files`: those that wrote a base file there."""
+    for instant in table.state.timeline.completed().writes():
+        if instant.action is Action.DELTA_COMMIT:
+            stats = table.state.commit_metadata(instant).partition_to_write_stats.get(FILES, ())
+            if any((stat.path or "").endswith(".hfile") for stat in stats):
+                yield instant
+
+
+def _covers(table: MetadataTable, build: Instant, instant: Instant) -> bool:
+    """Whether an instant was completed before a build, which Hudi makes when nothing is pending."""
+    if build.completed_at is not None:
+        return not is_later(instant.completed_at or instant.requested_time, build.completed_at)
+    return is_later(build.requested_time, instant.requested_time)

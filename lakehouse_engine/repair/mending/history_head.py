@@ -1,0 +1,36 @@
+"""What says which files of the history of version 8 or 9 count: `_version_`, and the manifest that it names.
+
+Both follow from the files of the history, which are whole or not by themselves: files of earlier manifests that are there still are merged
+into others. What an archiving that died added is on the active timeline too, and counts once.
+"""
+
+from __future__ import annotations
+
+from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
+from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.history import LsmHistory
+from lakehouse_engine.timeline.history_head import gone_from_earlier
+from lakehouse_engine.timeline.lsm_writer import LsmWriter
+from lakehouse_engine.view.archive_gaps import damaged_head, with_lost
+from lakehouse_engine.view.table_state import TableState
+
+
+def history_head(state: TableState) -> Mending | None:
+    """What is to be done where one of them is damaged or gone; None where all is well, or the table has no such history."""
+    found, history = damaged_head(state), state.archived_timeline
+    if found is None or not isinstance(history, LsmHistory):
+        return None
+    path, wrong = found
+
+    def replace() -> None:
+        if state.storage.head(path) is not None:
+            set_aside(state.storage, path)
+            state.storage.delete(path)
+        gone = gone_from_earlier(history)
+        if gone:
+            ConfigStore(state.storage).update(with_lost(state, *gone))
+        LsmWriter(history).rebuild()
+
+    message = f"{wrong}: a manifest is made anew of the files that are there, and the damaged file set aside in {FOLDER}"
+    return mending(path, message, replace)

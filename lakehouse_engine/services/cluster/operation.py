@@ -1,0 +1,148 @@
+"""Plan a clustering, and run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.model.instant import State
+from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieRequestedReplaceMetadata
+from lakehouse_engine.model.services import ClusteringResult
+from lakehouse_engine.options import ClusteringOptions, WriteOptions
+from lakehouse_engine.services.cluster.clustering import Clustering
+from lakehouse_engine.services.cluster.fitting import groups_of, read_plan
+from lakehouse_engine.services.cluster.sorting import SortTask
+from lakehouse_engine.services.executor import execution, scheduling
+from lakehouse_engine.services.executor.execution import Done
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+
+_NOTHING, _PLANNED = "none", "planned"
+"""`ClusteringResult.state` where nothing was to be done, and of a dry run; else it is the instant's state."""
+
+
+def schedule(
+    storage: Storage,
+    options: ClusteringOptions,
+    write_options: WriteOptions,
+    *,
+    lock_timeout_ms: int,
+    only: Iterable[str] | None = None,
+    dry_run: bool = False,
+    when_due: bool = False,
+) -> ClusteringResult:
+    """Plan a clustering under the table lock, at an instant after every write; `instant` None where there is nothing to do.
+
+    `only`: partition paths to look at. `when_due` asks first whether enough was committed. Raises `OptionError` for columns that have no
+    order, `ClusteringError` for a partition that is not there and while an older write is pending, `MissingFileError` where files of
+    the table are lost, and `UnsupportedTableError` for buckets of consistent hashing.
+    """
+    state = TableState.load(storage)
+    service = Clustering.of(state.layout, options, write_options, only=only, when_due=when_due)
+    if dry_run:
+        return _planned(state, service.plan(state), None, _PLANNED, dry_run=True, left=service.groups(state).left)
+    # Beside Hudi's writers an automatic one does not wait: the next write tries again.
+    patience = 0 if when_due else lock_timeout_ms
+    scheduled = scheduling.schedule(service, storage, lock_timeout_ms=lock_timeout_ms, alone_ms=patience)
+    if scheduled is None:
+        return _planned(state, None)
+    instant, plan = scheduled
+    return _planned(state, plan, instant.requested_time, str(instant.state), left=service.groups(TableState.load(storage)).left)
+
+
+def schedule_and_run(
+    storage: Storage,
+    options: ClusteringOptions,
+    write_options: WriteOptions,
+    runner: TaskRunner,
+    *,
+    lock_timeout_ms: int,
+    only: Iterable[str] | None = None,
+    dry_run: bool = False,
+    when_due: bool = False,
+) -> ClusteringResult:
+    """Schedule a clustering and run it; where nothing is left to schedule, run the oldest pending one. Raises as both."""
+    planned = schedule(
+        storage, options, write_options, lock_timeout_ms=lock_timeout_ms, only=only, dry_run=dry_run, when_due=when_due
+    )
+    if dry_run or (when_due and planned.instant is None):
+        return planned
+    return run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=lock_timeout_ms)
+
+
+def run(
+    storage: Storage,
+    options: ClusteringOptions,
+    write_options: WriteOptions,
+    runner: TaskRunner,
+    *,
+    instant: str | None = None,
+    lock_timeout_ms: int,
+    dry_run: bool = False,
+    wait: bool = True,
+) -> ClusteringResult:
+    """Run the pending clustering `instant`, or the oldest; its result, `instant` None where none is pending.
+
+    Safe to call from a thread of a session or from another process while writers go on: file groups that they change are left out. Raises
+    `ClusteringError` where `instant` is no pending clustering, where another program may be running it, where its plan was removed
+    meanwhile (by a restore) and where writers changed every group of it; `LockTimeoutError` while another executor runs it (at once without
+    `wait`), or the table is locked when it begins; and what reading the slices raises. The table is then as it was.
+    """
+    state = TableState.load(storage)
+    service = Clustering.of(state.layout, options, write_options)
+    chosen = scheduling.choose(service.kind, state, instant)
+    if chosen is None:
+        return _planned(state, None, dry_run=dry_run)
+    if dry_run:
+        return _planned(state, read_plan(state, chosen), chosen.requested_time, _PLANNED, dry_run=True)
+    done = execution.run(service, state, chosen, runner, lock_timeout_ms=lock_timeout_ms, wait=wait)
+    return _planned(state, None) if done is None else _completed(done)
+
+
+def _planned(
+    state: TableState,
+    plan: HoodieRequestedReplaceMetadata | None,
+    time: str | None = None,
+    standing: str = _NOTHING,
+    *,
+    dry_run: bool = False,
+    left: int = 0,
+) -> ClusteringResult:
+    """The result of a plan that has not been run."""
+    groups = groups_of(plan) if plan else ()
+    return ClusteringResult(
+        instant=time,
+        state=standing if groups else _NOTHING,
+        groups=groups,
+        bytes_read=_bytes(state, groups),
+        groups_left=left,
+        dry_run=dry_run,
+    )
+
+
+def _bytes(state: TableState, groups: Iterable[HoodieClusteringGroup]) -> int:
+    """Of the files that the groups name, as far as they are listed."""
+    infos = [info for group in groups for info in group.slices or ()]
+    paths = dict.fromkeys(info.partition_path or "" for info in infos)
+    sizes = {(piece.partition_path, piece.file_id): piece.size for path in paths for piece in state.view.latest_slices(path)}
+    return sum(sizes.get((info.partition_path or "", info.file_id or ""), 0) for info in infos)
+
+
+def _completed(done: Done[HoodieRequestedReplaceMetadata, SortTask]) -> ClusteringResult:
+    metadata, job = done.metadata, done.job
+    stats = list(metadata.write_stats())
+    replaced = metadata.partition_to_replace_file_ids or {}
+    gone = {(path, file_id) for path, ids in replaced.items() for file_id in ids}
+    groups = groups_of(job.plan)
+    kept = tuple(group for group in groups if all((one.partition_path or "", one.file_id or "") in gone for one in group.slices or ()))
+    return ClusteringResult(
+        instant=job.requested.requested_time,
+        state=str(State.COMPLETED),
+        groups=kept,
+        bytes_read=_bytes(job.state, kept),
+        files_replaced=len(gone),
+        files_created=len(stats),
+        rows_written=sum(stat.num_writes for stat in stats),
+        bytes_written=sum(stat.total_write_bytes for stat in stats),
+        groups_lost=len(groups) - len(kept),
+    )

@@ -1,0 +1,100 @@
+"""Write the rows of a group of slices again, sorted: what runs per group, on an executor or in a thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakehouse_engine.files.base_file import iter_base_file
+from lakehouse_engine.files.row_pool import RowPool, SpillTo, take_rows
+from lakehouse_engine.files.slice_reader import SliceReader, plain
+from lakehouse_engine.format.file_names import marker_folder
+from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.logged import LoggedSlice
+from lakehouse_engine.model.write_stats import HoodieWriteStat
+from lakehouse_engine.services.cluster.order import SortOrder
+from lakehouse_engine.write.tasks.base_files import FileContext, Portion, next_version, write_base_file
+
+Rows = npt.NDArray[np.int64]
+_NEW_GROUP = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class SortTask:
+    """One group: its slices become file groups of the ids given, of equal numbers of rows. `first` numbers the first of them in the commit.
+
+    `reader` sees logs as of the clustering. Above `memory_bytes` rows wait in files.
+    """
+
+    context: FileContext
+    first: int
+    reader: SliceReader
+    pieces: tuple[LoggedSlice, ...]
+    file_ids: tuple[str, ...]
+    order: SortOrder
+    memory_bytes: int
+
+    @property
+    def partition_path(self) -> str:
+        return self.pieces[0].slice.partition_path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*META_COLUMNS, *self.context.schema.names)
+
+
+def sort_group(task: SortTask) -> list[HoodieWriteStat]:
+    """Write the file groups; their stats for the commit record, none of a file that would have no rows.
+
+    Rows keep their commit time, seqno and key. Raises as `SliceReader.stream` and `iter_base_file`.
+    """
+    context = task.context
+    spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/cluster-{task.first}", task.memory_bytes)
+    try:
+        rows = _rows(task, spill)
+        order = task.order.permutation(rows)
+        parts = [part for part in np.array_split(order, len(task.file_ids)) if len(part)]
+        return [_written(task, number, rows, part) for number, part in enumerate(parts)]
+    finally:
+        context.storage.delete_tree(spill.folder)
+
+
+def _rows(task: SortTask, spill: SpillTo) -> pa.Table:
+    """All rows of the slices, merged with their logs; those that are too many for memory are mapped files."""
+    pool: RowPool | None = None
+    for piece in task.pieces:
+        for part in _merged(task, piece):
+            rows = part.select(list(task.columns)).cast(plain(part.schema))
+            pool = RowPool(rows.schema, spill) if pool is None else pool
+            pool.add(rows)
+    if pool is None:
+        raise AssertionError("a group has a slice, and each of them at least a part without rows")
+    return pool.table()
+
+
+def _merged(task: SortTask, piece: LoggedSlice) -> Iterator[pa.Table]:
+    if piece.slice.log_files or piece.slice.base_file is None:
+        yield from task.reader.stream(piece, task.columns)
+        return
+    base = piece.slice.base_file
+    yield from iter_base_file(task.reader.storage, base, task.context.schema, meta_columns=META_COLUMNS)
+
+
+def _written(task: SortTask, number: int, rows: pa.Table, part: Rows) -> HoodieWriteStat:
+    context, began = task.context, time.monotonic()
+    file = next_version(context, task.partition_path, task.file_ids[number], task.first + number)
+    step = context.options.row_group_rows
+
+    def portions() -> Iterator[Portion]:
+        for start in range(0, len(part), step):
+            taken = take_rows(rows, part[start : start + step])
+            yield Portion(taken, new_keys=True, inserts=taken.num_rows)
+
+    written = write_base_file(context, file, task.first + number, portions())
+    took = int((time.monotonic() - began) * 1000)
+    return replace(written.stat(_NEW_GROUP), runtime_stats={"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": took})

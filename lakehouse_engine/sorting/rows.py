@@ -1,0 +1,91 @@
+"""Rows in the order of a layout, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from lakehouse_engine.sorting.columns import chosen_columns, ordered
+from lakehouse_engine.sorting.curves import Keys, places
+from lakehouse_engine.sorting.layout import SortLayout
+from lakehouse_engine.sorting.ranges import SAMPLE_ROWS, Ranges
+
+_CHUNK_BYTES = 1 << 30
+"""Text in one chunk, whose offsets have 31 bits."""
+
+
+def sort_rows(table: pa.Table, columns: Sequence[str], layout: SortLayout) -> pa.Table:
+    """The rows in the order of a layout; equal rows stay as they are. By one column every layout is LINEAR.
+
+    Takes the memory of the result, of the sort columns, and of 24 bytes a row. Raises `OptionError` as `chosen_columns`.
+    """
+    return _taken(table, sort_order(table, columns, layout))
+
+
+def sort_order(table: pa.Table, columns: Sequence[str], layout: SortLayout) -> npt.NDArray[np.int64]:
+    """The row numbers in the order of a layout. Raises as `sort_rows`."""
+    names = chosen_columns(table.schema, columns)
+    if layout is SortLayout.LINEAR or len(names) == 1:
+        return _linear_order(table.select(names))
+    ranges = Ranges.of(sample_of(table.select(names)), names)
+    return _stable_order(_places(table, names, layout, ranges))
+
+
+def curve_keys(table: pa.Table, columns: Sequence[str], layout: SortLayout, ranges: Ranges) -> pa.Array:
+    """For each row its place in the order of a layout over the ranges of the columns, which the first columns weigh most in.
+
+    `uint64`, or fixed size binary of 16 bytes or more where the range ids of the columns have more than 64 bits together. Rows of one cell
+    of ranges have one key, LINEAR too. Raises as `Ranges.of_rows`.
+    """
+    keys = _places(table, columns, layout, ranges)
+    if len(keys) == 1:
+        return pa.array(keys[0])
+    words = np.ascontiguousarray(keys.T).astype(">u8")
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8 * len(keys)), table.num_rows, [None, pa.py_buffer(words)])
+
+
+def sample_of(table: pa.Table, rows: int = SAMPLE_ROWS) -> pa.Table:
+    """Some rows, the same each time; all of them where they are not more than `rows`."""
+    if table.num_rows <= rows:
+        return table
+    chosen = np.unique(np.random.default_rng(table.num_rows).integers(0, table.num_rows, rows))
+    return table.take(pa.array(chosen))
+
+
+def _places(table: pa.Table, columns: Sequence[str], layout: SortLayout, ranges: Ranges) -> Keys:
+    return places(ranges.of_rows(table, columns), ranges.bits, layout)
+
+
+def _linear_order(table: pa.Table) -> npt.NDArray[np.int64]:
+    arrays: list[pa.Array] = []
+    for column in table.columns:
+        values = ordered(column)
+        # Arrow's nulls come last unless that is said in a way that differs between its versions.
+        arrays += [values.is_valid(), values] if values.null_count else [values]
+    names = [str(number) for number in range(len(arrays))]
+    keys = pa.Table.from_arrays(arrays, names)
+    return np.asarray(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])).astype(np.int64)
+
+
+def _stable_order(keys: Keys) -> npt.NDArray[np.int64]:
+    return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+
+
+def _taken(table: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows in another order, a column at a time."""
+    return pa.Table.from_arrays([_taken_column(column, order) for column in table.columns], schema=table.schema)
+
+
+def _taken_column(column: pa.ChunkedArray, order: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+    short = pat.is_string(column.type) or pat.is_binary(column.type)
+    if not short or column.nbytes < _CHUNK_BYTES:
+        return pa.chunked_array([column.combine_chunks().take(pa.array(order))], column.type)
+    wide = column.cast(pa.large_string() if pat.is_string(column.type) else pa.large_binary()).combine_chunks()
+    lengths = np.asarray(pc.binary_length(wide).fill_null(0))[order]
+    cuts = np.flatnonzero(np.diff(np.cumsum(lengths) // _CHUNK_BYTES)) + 1
+    return pa.chunked_array([wide.take(pa.array(part)).cast(column.type) for part in np.split(order, cuts)], column.type)

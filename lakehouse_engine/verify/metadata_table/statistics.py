@@ -1,0 +1,96 @@
+"""Statistics of columns against footers, and those of partitions against those of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakehouse_engine.files.footers import FOOTERS
+from lakehouse_engine.metadata_table.answers import LISTED, Statistics
+from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, PARTITION_STATS
+from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.read.statistics import column_bounds
+from lakehouse_engine.verify.metadata_table.files import finding, latest_base_files, parsed
+from lakehouse_engine.verify.metadata_table.report import MetadataFinding, MetadataFindingKind
+
+
+def check_statistics(table: MetadataTable, schema: pa.Schema) -> tuple[int, list[MetadataFinding]]:
+    """How many statistics of columns were compared, and those that are narrower than their files' footers, or count otherwise."""
+    files = latest_base_files(table)
+    bases = list(parsed(files))
+    whole = _statistics(table, COLUMN_STATS)
+    count = 0
+    found: list[MetadataFinding] = []
+    for field in schema:
+        if pa.types.is_nested(field.type):
+            continue
+        known = whole.of_files(field.name, files, field.type)
+        there = known.column("valueCount").is_valid().to_pylist()
+        for number, file in enumerate(bases):
+            if there[number]:
+                count += 1
+                found += _wrong(file, field, known.slice(number, 1), FOOTERS.read(table.data.storage, file))
+    return count, found
+
+
+def _wrong(file: BaseFile, field: pa.Field, known: pa.Table, footer: pq.FileMetaData) -> Iterator[MetadataFinding]:
+    stored = column_bounds(footer, field)
+    if stored is None:
+        return
+    row = known.slice(0, 1)
+    values, nulls = row.column("valueCount")[0].as_py(), row.column("nullCount")[0].as_py()
+    if (values, nulls) != (stored.values, stored.nulls):
+        message = f"the column {field.name} has {stored.values} values, {stored.nulls} null; {values} and {nulls} are recorded"
+        yield finding(MetadataFindingKind.WRONG_STATISTICS, file.path, message, COLUMN_STATS)
+    least, greatest = (row.column(end)[0] for end in ("least", "greatest"))
+    if stored.nulls == stored.values or stored.least is None or stored.greatest is None:
+        return
+    if _is_less(stored.least, least) or _is_less(greatest, stored.greatest):
+        message = f"the column {field.name} has values from {stored.least} to {stored.greatest}; {least} to {greatest} are recorded"
+        yield finding(MetadataFindingKind.WRONG_STATISTICS, file.path, message, COLUMN_STATS)
+
+
+def _is_less(one: pa.Scalar, other: pa.Scalar) -> bool:
+    """Whether a value is less than another one; False where either is not known."""
+    return bool(pc.less(one, other).as_py())
+
+
+def check_partition_statistics(table: MetadataTable, schema: pa.Schema) -> tuple[int, list[MetadataFinding]]:
+    """How many statistics of partitions were compared, and those that are narrower than those of the newest files in the partition."""
+    of_files, of_partitions = _statistics(table, COLUMN_STATS), _statistics(table, PARTITION_STATS)
+    count = 0
+    found: list[MetadataFinding] = []
+    for path in table.data.view.partitions():
+        files = _latest_files(table, path)
+        for field in schema:
+            if pa.types.is_nested(field.type) or not files.num_rows:
+                continue
+            whole = of_partitions.of_partitions(field.name, pa.array([path], pa.string()), field.type)
+            if whole.column("valueCount")[0].is_valid:
+                count += 1
+                found += _narrower(path, field.name, whole, of_files.of_files(field.name, files, field.type))
+    return count, found
+
+
+def _narrower(path: str, column: str, whole: pa.Table, parts: pa.Table) -> Iterator[MetadataFinding]:
+    least, greatest = pc.min(parts.column("least")), pc.max(parts.column("greatest"))
+    known = [whole.column(end)[0] for end in ("least", "greatest")]
+    if _is_less(least, known[0]) or _is_less(known[1], greatest):
+        message = f"files have values of the column {column} from {least} to {greatest}; {known[0]} to {known[1]} are recorded"
+        yield finding(MetadataFindingKind.WRONG_STATISTICS, path, message, PARTITION_STATS)
+
+
+def _latest_files(table: MetadataTable, path: str) -> pa.Table:
+    """Base files and logs of the newest slices of a partition, in the columns of `LISTED`."""
+    slices = table.data.view.latest_slices(path)
+    names = [file.name for piece in slices for file in (piece.base_file, *piece.log_files) if file is not None]
+    return pa.table([[path] * len(names), names, [0] * len(names)], schema=LISTED)
+
+
+def _statistics(table: MetadataTable, partition: str) -> Statistics:
+    """All statistics of a partition of the metadata table."""
+    return Statistics.of(table.with_prefixes(partition, [b""]))
