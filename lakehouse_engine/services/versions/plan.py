@@ -148,7 +148,7 @@ def _to_six(state: TableState) -> Iterator[str]:
     if held:
         raise VersionChangeError(
             f"the pending clustering {clustered[held[0].partition_path, held[0].file_id]} has file groups with logs in its plan, which"
-            " cannot be compacted before it, and which Hudi 0.x would read wrong; run the clustering (`cluster`), or roll it back with Hudi",
+            " cannot be compacted before it, and which Hudi 0.x would read wrong; run it (`cluster`), or roll it back with Hudi",
             partition=held[0].partition_path,
             file_id=held[0].file_id,
             table=config.name,
