@@ -52,7 +52,7 @@ def target_of(config: TableConfig, to: object, *, upgrade: bool) -> TableVersion
 
 
 def plan_change(state: TableState, to: TableVersion) -> PlannedChange:
-    """The change. Raises `VersionChangeError` where something would be lost, or has to be finished before by whoever began it."""
+    """Plan the change. Raises `VersionChangeError` where something would be lost, or another program has to finish what it began."""
     config = state.config
     properties, moves = properties_in(config, to), moves_timeline(config, to)
     _check_pending(state)

@@ -8,7 +8,7 @@ this. Then come the steps of docs/adr/0063, the table's lock held from the first
  3. the properties, in one step: from here on the table is one of the new version
  4. what the old version had is removed, and the mark last
 
-Whoever takes the lock after a process died in between removes the timeline that the properties do not mean.
+After a process died in between, the next holder of the lock removes the timeline that the properties do not mean.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Compacting:
-    """How logs are compacted before a version changes."""
+    """What compacting logs takes, before a version changes."""
 
     options: CompactionOptions
     write_options: WriteOptions
