@@ -57,7 +57,7 @@ ROOMS = {
         ("request",),
         ("context", "result"),
         ("batches", "locate"),
-        ("plan",),
+        ("plan", "beside"),
         ("shares",),
         ("routes",),
         ("operation", "create", "alter", "partitions"),

@@ -33,15 +33,22 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
     with TableLock(table, lock_timeout_ms):
         state = TableState.load(table)
         check_no_commit_is_lost(state, lost_commits(state))
-        pending = _pending_files(state)
+        pending, writing = _pending_files(state), _pending_writes(state)
         for file in warehouse.walk(source):
             path = file.path.removeprefix(f"{source}/")
             if path == PROPERTIES or path in pending or path.startswith(tuple(f"{folder}/" for folder in _LEFT)):
                 continue
+            if any(one in path.rpartition("/")[2] for one in writing):
+                continue  # a file that is being made
             if not link_file(warehouse, file.path, warehouse, f"{target}/{path}"):
                 copy_file(warehouse, file.path, warehouse, f"{target}/{path}", size=file.size)
         warehouse.create(f"{target}/{PROPERTIES}", table.read(PROPERTIES))
     return ExpectedState.of(state)
+
+
+def _pending_writes(state: TableState) -> frozenset[str]:
+    """Instants of which files may be made without the table's lock."""
+    return frozenset(one.requested_time for one in state.timeline.pending() if one.action in _WRITES)
 
 
 def _pending_files(state: TableState) -> frozenset[str]:

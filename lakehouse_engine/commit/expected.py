@@ -149,7 +149,7 @@ def _unseen(now: TableState, expected: ExpectedState) -> Iterator[tuple[Instant,
     for instant_time in now.order.sorted(completed.keys() - expected.writes):
         instant = completed[instant_time]
         metadata = now.commit_metadata(instant)
-        if not _keeps_rows(now.config, instant, metadata):
+        if not keeps_rows(now.config, instant, metadata):
             yield instant, touched_by(metadata)
 
 
@@ -183,8 +183,8 @@ def _archived_writes(now: TableState) -> set[str]:
     return {one.requested_time for one in archive.readable_instants() if one.is_completed and one.action.is_write}
 
 
-def _keeps_rows(config: TableConfig, instant: Instant, metadata: HoodieCommitMetadata) -> bool:
-    """True if a commit only rewrote stored rows. A plain commit of a merge-on-read table is a compaction, whatever it says."""
+def keeps_rows(config: TableConfig, instant: Instant, metadata: HoodieCommitMetadata) -> bool:
+    """Whether a commit only wrote stored rows anew. A plain commit of a merge-on-read table is a compaction, whatever it says."""
     if metadata.operation_type is WriteOperationType.ALTER_SCHEMA:
         return False
     compacted = config.table_type is TableType.MERGE_ON_READ and instant.action is Action.COMMIT

@@ -1,8 +1,9 @@
 """A table under its lock, in order: the start of every action that changes it.
 
-The lock's holder knows that this engine's pending instants belong to dead processes, because a write keeps the lock from before its instant
-is requested until it is completed or abandoned. Hudi's writers take the lock only to commit; their heartbeats show them (docs/adr/0020).
-Plans of table services are not dead writes: they wait for an executor.
+Whoever holds the lock knows that what this engine has pending belongs to a process that died, because a write keeps the lock from before
+its instant is requested until it is completed or abandoned. Writers of Hudi take the lock to commit only: their heartbeats tell
+(docs/adr/0020), as do those of this engine's writers in table versions 8 and 9 (docs/adr/0064). Plans of table services are no dead
+writes: they wait for whoever runs them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
-from lakehouse_engine.commit.beside.foreign import foreign_writes, refused_writes
+from lakehouse_engine.commit.beside.foreign import live_writes, refused_writes
 from lakehouse_engine.commit.leftovers.savepoints import put_back_savepoints
 from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
 from lakehouse_engine.commit.participants import join_all
@@ -25,6 +26,7 @@ from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.heartbeats import Heartbeat
 from lakehouse_engine.timeline.lock import TableLock, confirm_lock
 from lakehouse_engine.timeline.other_layout import OtherLayout
 from lakehouse_engine.timeline.presence import told_if_gone
@@ -43,24 +45,32 @@ def locked_table(
     lock_timeout_ms: int,
     corrupt_writes: bool = False,
     alone_ms: int | None = None,
+    among_ours: bool = False,
     polite: bool = False,
     known: TableState | None = None,
 ) -> Iterator[TableState]:
     """Lock the table, finish an interrupted restore, take back dead writes, and yield the state after that.
 
-    `corrupt_writes`: tolerate a completed write whose file is torn or gone, for an action that may take it back. `alone_ms`: not beside
-    Hudi's writers; waits for their end so long (milliseconds) without the lock, which they need to commit. `polite`: let them have their
-    turn. `known`: the table's earlier state, which is yielded if nothing has happened since, with everything it has listed and read.
+    `corrupt_writes`: let a completed write pass whose file is torn or gone, for an action that may take it back. `alone_ms`: not beside
+    writers that make their files without the lock, for whose end it waits so long (in milliseconds) without the lock, which they need to
+    commit; `among_ours`: but beside those of this engine. `polite`: let Hudi's have their turn. `known`: the table as it was before; it is
+    what comes out where nothing has happened since, with all that was listed and opened for it.
 
     Raises `TableNotFoundError` before anything is made if there is no table, or it disappears; `LockTimeoutError` with the holder, and
     `CommitConflictError` with the write that did not end in time.
     """
     with told_if_gone(storage):
-        yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, polite, known)
+        yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, among_ours, polite, known)
 
 
 def _locked(
-    storage: Storage, lock_timeout_ms: int, corrupt_writes: bool, alone_ms: int | None, polite: bool, known: TableState | None
+    storage: Storage,
+    lock_timeout_ms: int,
+    corrupt_writes: bool,
+    alone_ms: int | None,
+    among_ours: bool,
+    polite: bool,
+    known: TableState | None,
 ) -> Iterator[TableState]:
     config = ConfigStore(storage).read()
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
@@ -71,20 +81,25 @@ def _locked(
             state = _recovered(TableState.load(storage) if known is None else known.advance(), corrupt_writes)
             if known is not None and known.is_still(state):
                 state = known
-            others = (*foreign_writes(state), *refused_writes(state)) if alone_ms is not None else ()
+            others = _in_the_way(state, among_ours) if alone_ms is not None else ()
             theirs = turn_of_hudi(state) if polite and time.monotonic() < patience else 0.0
             if not others and not theirs:
                 yield state
                 return
         if others and time.monotonic() >= deadline:
             raise CommitConflictError(
-                f"a writer of Hudi is at work on this table ({others[0]}), which this must not run beside; it was not done within"
+                f"another writer is at work on this table ({others[0]}), which this must not run beside; it was not done within"
                 f" {(alone_ms or 0) / 1000:g} s. Wait for it, or raise {LOCK_TIMEOUT_MS.key}",
                 instant=others[0].instant_time,
                 table=state.config.name,
             )
         time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
         config = ConfigStore(storage).read()
+
+
+def _in_the_way(state: TableState, among_ours: bool) -> tuple[Heartbeat, ...]:
+    live = live_writes(state, without_ours=among_ours and state.layout.orders_by_completion)
+    return (*live, *refused_writes(state))
 
 
 def check_nobody_committed(state: TableState) -> None:

@@ -2,7 +2,8 @@
 
 A writer holds the table lock from before its instant is requested until it is completed or abandoned, so whatever is pending when
 the lock is got belongs to a writer that died, and is rolled back first, or to one of Hudi that is alive, and is left alone where the table
-says so (docs/adr/0020).
+says so (docs/adr/0020). In table versions 8 and 9 a writer may give the lock back once its instant is requested (`Transaction.let_go`):
+then its heartbeat and the lock of its instant say that it is alive, and it takes the table lock again to commit (docs/adr/0064).
 
 What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
 its files go. If the outcome of that attempt cannot be proven, the commit may be published (`publish`): everything stays and the caller
@@ -13,12 +14,14 @@ attempt is interrupted (Ctrl-C). Once the commit is published, nothing that fail
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from lakehouse_engine.commit.beside.attempts import open_to_attempts
+from lakehouse_engine.commit.beside.executors import write_lock
 from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
+from lakehouse_engine.commit.overtaken import Reach, check_not_overtaken
 from lakehouse_engine.commit.publish import Publication, take_back_files
 from lakehouse_engine.commit.table_clock import check_skew, table_clock
 from lakehouse_engine.errors import (
@@ -32,7 +35,9 @@ from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
+from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
@@ -43,10 +48,13 @@ _ATTEMPTS = 10
 
 
 class Transaction:
-    """One write of a table, under its lock. Made by `begin`."""
+    """One write of a table, under its lock. Made by `begin`. `lock`: what ends when the lock is given back, where it may be."""
 
-    def __init__(self, state: TableState) -> None:
+    def __init__(self, state: TableState, lock: ExitStack | None = None, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> None:
         self.state = state
+        self.is_let_go = False
+        self._lock, self._lock_timeout_ms = lock, lock_timeout_ms
+        self._at_work = ExitStack()
         self._timeline = state.active
         self._instant: Instant | None = None
         self._heartbeat: Beating | None = None
@@ -91,6 +99,19 @@ class Transaction:
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             heartbeat.stop(pending=self.is_open)
+        self._at_work.close()
+
+    def let_go(self) -> None:
+        """Give the table's lock back while files are written, if it is this write's alone. The instant is requested.
+
+        Whoever drops or moves the table meets the lock of the instant meanwhile.
+        """
+        assert self._instant is not None, "start() comes first"
+        if self._lock is None:
+            return
+        self._at_work.enter_context(write_lock(self.state.storage, self.instant_time))
+        self._lock.close()
+        self.is_let_go = True
 
     def inflight(self, metadata: HoodieCommitMetadata) -> None:
         """Record what is about to be written, and let tasks write it."""
@@ -104,8 +125,24 @@ class Transaction:
         Raises `UnseenFileError` if a file in the write stats does not exist for this process as it was written.
         """
         assert self._instant is not None
+        assert not self.is_let_go, "without the lock, what the write rests on is to be looked at again"
         check_nobody_committed(self.state)
         self._instant = self._publication.publish(self.state, self._instant, metadata)
+
+    def complete_beside(self, metadata: HoodieCommitMetadata, reach: Reach, also: Callable[[TableState], None]) -> None:
+        """As `complete`, under the lock again, which was given back. `also` is asked of the table as it is now, and `state` is that then.
+
+        Raises `OvertakenError` if others changed the table meanwhile so that the commit does not fit it (`reach`: what it rests on), and
+        what `also` raises.
+        """
+        assert self._instant is not None
+        with TableLock(self.state.storage, self._lock_timeout_ms):
+            now = self.state.advance()
+            check_not_overtaken(self.state, now, self._instant, metadata, reach)
+            also(now)
+            check_nobody_committed(now)
+            self._instant = self._publication.publish(now, self._instant, metadata)
+            self.state = now
 
     def abandon(self) -> None:
         """Take everything back: data files by their markers, then the instant's files, then the markers.
@@ -132,8 +169,12 @@ def begin(
     `alone`: not beside writers of Hudi. `known`: the table as it was before. Raises as `locked_table`.
     """
     alone_ms = lock_timeout_ms if alone else None
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=alone_ms, polite=True, known=known) as state:
-        transaction = Transaction(state)
+    is_nested = TableLock(storage).is_held
+    with ExitStack() as lock:
+        state = lock.enter_context(
+            locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=alone_ms, polite=True, known=known)
+        )
+        transaction = Transaction(state, None if is_nested else lock, lock_timeout_ms)
         try:
             yield transaction
         except CommitOutcomeUnknownError:

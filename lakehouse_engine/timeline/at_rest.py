@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from lakehouse_engine.errors import LockTimeoutError
 from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
+from lakehouse_engine.timeline.lock import LOCK_FILE, WRITES_PREFIX, TableLock
 from lakehouse_engine.timeline.locks.storage_lock import LOCK_OBJECT
+
+_PAUSE = 0.05
+"""Seconds between two looks at whether writers are done."""
 
 
 @contextmanager
 def table_at_rest(
     storage: Storage, folder: str, *, lock_timeout_ms: int, instead: LockOptions | None = None
 ) -> Iterator[TableLock]:
-    """Hold every lock of the table in `folder` of `storage`: the table's own, which is yielded, and those of running compactions. `instead`
-    is used if nothing is left that names the lock.
+    """Hold every lock of the table in `folder` of `storage`: the table's own, which is handed out, and those of compactions that run
+    outside of it, or writers hold. `instead` is what counts where nothing is left that says what the lock is.
 
-    Processes that wait for one get `TableNotFoundError` once the directory is gone. Raises `LockTimeoutError` with the holder.
+    Writers that hold a lock of their own are waited for, without the table's lock, which they need to commit. Whoever waits for a lock
+    meanwhile is told `TableNotFoundError` once the directory is gone. Raises `LockTimeoutError` naming the holder.
     """
-    with ExitStack() as locks:
-        try:
-            lock = locks.enter_context(TableLock(storage, lock_timeout_ms, file=f"{folder}/{LOCK_FILE}", instead=instead))
-            for entry in storage.list(f"{folder}/{LOCK_FILE.rpartition('/')[0]}"):
-                if not entry.is_directory and not entry.path.endswith((LOCK_FILE, LOCK_OBJECT)):
-                    # Its executor wants the table lock, which is held here: waiting would be a deadlock.
-                    locks.enter_context(TableLock(storage, 0, file=entry.path))
-        except LockTimeoutError as error:
-            raise LockTimeoutError(
-                f"somebody is at work on the table {folder}, and nothing is changed: {error.message}", table=folder, path=folder
-            ) from error
-        yield lock
+    deadline, wait_ms = time.monotonic() + lock_timeout_ms / 1000, lock_timeout_ms
+    while True:
+        with ExitStack() as locks:
+            try:
+                lock = _taken(storage, folder, wait_ms, instead, locks)
+            except LockTimeoutError as error:
+                raise LockTimeoutError(
+                    f"somebody is at work on the table {folder}, and nothing is changed: {error.message}", table=folder, path=folder
+                ) from error
+            if lock is not None:
+                yield lock
+                return
+        time.sleep(_PAUSE)
+        wait_ms = max(0, int((deadline - time.monotonic()) * 1000))
+
+
+def _taken(storage: Storage, folder: str, wait_ms: int, instead: LockOptions | None, locks: ExitStack) -> TableLock | None:
+    """The table's lock, with all others; None where a writer is to be waited for, which there is time for."""
+    lock = locks.enter_context(TableLock(storage, wait_ms, file=f"{folder}/{LOCK_FILE}", instead=instead))
+    for entry in storage.list(f"{folder}/{LOCK_FILE.rpartition('/')[0]}"):
+        if not entry.is_directory and not entry.path.endswith((LOCK_FILE, LOCK_OBJECT)):
+            # Its holder wants the table lock, which is held here: waiting for it would be waiting for each other.
+            try:
+                locks.enter_context(TableLock(storage, 0, file=entry.path))
+            except LockTimeoutError:
+                if entry.name.startswith(WRITES_PREFIX) and wait_ms > 0:
+                    return None
+                raise
+    return lock

@@ -39,6 +39,8 @@ from lakehouse_engine.timeline.locks.storage_lock import StorageLock
 from lakehouse_engine.timeline.locks.waiting import Waiting
 
 LOCK_FILE = ".hoodie/.locks/table.lock"
+WRITES_PREFIX = "write-"
+"""What the names of locks beside it begin with that writers hold while they make their files, and not the table's."""
 _MOMENT = 0.01
 """Seconds that a thread waits for another one before others are told that it waits."""
 

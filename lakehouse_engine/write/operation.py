@@ -8,7 +8,8 @@
  6. make the instant inflight with the plan; run its tasks, one or more a file group              (`plan`, `tasks`, `append`)
  7. complete the instant: the commit                                                              (`transaction`)
 
-A failure before step 7 takes the table back to where it was.
+A failure before step 7 takes the table back to where it was. In table versions 8 and 9 most writes give the lock back between requesting
+their instant and step 7 (`beside`). Who is overtaken then does steps 2 to 7 once more, and keeps the lock.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 from lakehouse_engine.commit.beside.clusterings import file_groups, take_over
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
 from lakehouse_engine.commit.outcome import write_of
+from lakehouse_engine.commit.overtaken import FINAL, OvertakenError, Reach, check_undisturbed
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
@@ -40,6 +42,7 @@ from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
+from lakehouse_engine.write.beside import ADDING, may_let_go, reach_of
 from lakehouse_engine.write.context import prepare
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
@@ -63,16 +66,35 @@ def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner, k
 def _execute(storage: Storage, request: WriteRequest, runner: TaskRunner, known: TableState | None) -> WriteResult:
     with Stage(storage) as stage:
         seen = _read_ahead(storage, request, stage, known)
-        ahead = None if seen is None else seen.state
-        with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms, known=ahead) as transaction:
-            state = transaction.state
-            stage.check_there(state.config.name)
-            if (done := _written_in(state, request)) is not None:
-                return done
-            since = _check_expected(state, request)
-            if seen is None or seen.state is not state:
-                seen = _Seen.of(state, request, stage)
-            return _Steps(transaction, seen.batches, runner, since).run()
+        try:
+            return _written(storage, request, runner, stage, seen, keeps_lock=False)
+        except OvertakenError as error:
+            logger.info("the files of a write of %s are made again, under its lock: %s", storage.root, error)
+        return _written(storage, request, runner, stage, seen, keeps_lock=True)
+
+
+def _written(
+    storage: Storage, request: WriteRequest, runner: TaskRunner, stage: Stage, seen: _Seen | None, *, keeps_lock: bool
+) -> WriteResult:
+    """Raises `OvertakenError` where the lock was given back, and others changed what the write rests on."""
+    ahead = None if seen is None else seen.state
+    with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms, known=ahead) as transaction:
+        state = transaction.state
+        stage.check_there(state.config.name)
+        if (done := _written_in(state, request)) is not None:
+            return done
+        since = _check_expected(state, request)
+        if seen is None or seen.state is not state:
+            seen = _Seen.of(state, request, stage)
+        steps = _Steps(transaction, seen.batches, runner, since, keeps_lock)
+        try:
+            return steps.run()
+        except OvertakenError:
+            raise
+        except LakehouseError as error:
+            if transaction.is_let_go and not isinstance(error, FINAL):
+                check_undisturbed(state, transaction.instant_time, error)
+            raise
 
 
 def written_before(storage: Storage, request: WriteRequest) -> WriteResult | None:
@@ -137,8 +159,11 @@ def _check_expected(state: TableState, request: WriteRequest) -> Expectation | N
 class _Steps:
     """Those of one write under the lock, with what they share."""
 
-    def __init__(self, transaction: Transaction, batches: Batches, runner: TaskRunner, since: Expectation | None) -> None:
+    def __init__(
+        self, transaction: Transaction, batches: Batches, runner: TaskRunner, since: Expectation | None, keeps_lock: bool
+    ) -> None:
         self.transaction, self.batches, self.runner, self.since = transaction, batches, runner, since
+        self.keeps_lock = keeps_lock
         self.request, self.context = batches.request, batches.context
         self._route: Route | None = None
 
@@ -148,6 +173,8 @@ class _Steps:
         if not self.batches.makes_new_groups and self.batches.are_empty and not self._changes_columns:
             return self._unchanged(None if self.context.is_global else frozenset())  # nobody needs to know of an instant
         self.transaction.start(self._action)
+        if not self.keeps_lock and may_let_go(self.transaction.state, self.batches):
+            self.transaction.let_go()
         return self.new_groups() if self.batches.makes_new_groups else self.changes()
 
     @property
@@ -206,7 +233,7 @@ class _Steps:
         statuses = plan.run(self.runner)
         if not statuses and not self._changes_columns:
             return self._unchanged(places, plan.dropped)
-        return self._commit(statuses, dropped=plan.dropped, moves=plan.moves)
+        return self._commit(statuses, reach=reach_of(self.batches, plan.partitions), dropped=plan.dropped, moves=plan.moves)
 
     def _take_over(self, changed: set[FileGroupId]) -> None:
         """What the write is going to change leaves the plans of clusterings, or the write is refused."""
@@ -263,6 +290,7 @@ class _Steps:
         statuses: Sequence[WriteStatus],
         *,
         replaced: Mapping[str, tuple[str, ...]] | None = None,
+        reach: Reach = ADDING,
         dropped: int = 0,
         moves: int = 0,
     ) -> WriteResult:
@@ -285,5 +313,14 @@ class _Steps:
         )
         if self.since is not None:
             self.since.check(touched_by(metadata))
-        self.transaction.complete(metadata)
+        if self.transaction.is_let_go:
+            self.transaction.complete_beside(metadata, reach, lambda now: self._check_again(now, metadata))
+        else:
+            self.transaction.complete(metadata)
         return result_of(self.transaction.state, self.transaction.instant_time, metadata, dropped=dropped, moves=moves)
+
+    def _check_again(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
+        """What was read for the write is as it was also when it is committed. Raises as `_check_expected` and `Expectation.check`."""
+        since = _check_expected(now, self.request)
+        if since is not None:
+            since.check(touched_by(metadata))

@@ -108,6 +108,12 @@ def delete(*keys: str) -> Act:
     return lambda me: me.commit("delete", _without(*keys), lambda: me.table.delete(pa.table({"id": list(keys)})))
 
 
+def remove(*rows: Row) -> Act:
+    """Rows of a table whose keys are looked up in their partition."""
+    keys = pa.table({"id": [row[0] for row in rows], "part": [row[2] for row in rows]})
+    return lambda me: me.commit("delete", _without(*(row[0] for row in rows)), lambda: me.table.delete(keys))
+
+
 def overwrite(*rows: Row) -> Act:
     """Of the partitions that the rows are in."""
     parts = {row[2] for row in rows}

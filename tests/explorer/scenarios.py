@@ -74,9 +74,9 @@ def shared(kind: str) -> Start:
     return plain(kind, BESIDE_HUDI)
 
 
-def logged(kind: str) -> Start:
+def logged(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     """With a third commit, which is a log, or a second version of a file."""
-    start = plain(kind)
+    start = plain(kind, properties)
     row = ("a", 2, "x", "a2")
     start.then(start.table.upsert(batch([row])).instant, {**start.rows, **by_key(row)})
     return start
@@ -90,9 +90,9 @@ def counted(kind: str) -> Start:
     return start
 
 
-def saved(kind: str) -> Start:
+def saved(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     """A savepoint, and two commits after it."""
-    start = plain(kind)
+    start = plain(kind, properties)
     start.table.savepoint(name="good")
     for number in (2, 3):
         row = ("a", number, "x", f"a{number}")
@@ -100,9 +100,9 @@ def saved(kind: str) -> Start:
     return start
 
 
-def aged(kind: str) -> Start:
+def aged(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     """Commits enough for a clean and for archiving."""
-    start = plain(kind)
+    start = plain(kind, properties)
     for number in (2, 3, 4):
         row = ("a", number, "x", f"a{number}")
         start.then(start.table.upsert(batch([row])).instant, {**start.rows, **by_key(row)})
@@ -111,9 +111,9 @@ def aged(kind: str) -> Start:
     return start
 
 
-def planned(kind: str) -> Start:
+def planned(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     """A compaction that waits for whoever runs it."""
-    start = logged(kind)
+    start = logged(kind, properties)
     start.table.schedule_compaction()
     return start
 

@@ -1,7 +1,8 @@
 """What a history must have come to, worked out from what its processes said and from the timeline's own bytes.
 
-The commits say which operation they are of, so it is known what became of those whose process was killed. All of them in the order of their
-instants are replayed on a model that shares no code with the engine; what the table holds, and every reading, must be what the model has.
+The commits say which operation they are of, so it is known what became of those whose process was killed. All of them in the order in
+which they show are replayed on a model that shares no code with the engine; what the table holds, and every reading, must be what the model
+has. Wherever an instant is named here, the moment is meant at which it shows: in versions 8 and 9 another one than it was requested at.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from lakehouse_engine.verify import verify
 from tests.crash.checker import check_recovered, look
-from tests.crash.timeline import Violation
+from tests.crash.timeline import Timeline, Violation
 from tests.histories.harness import FIRST, History
 from tests.histories.log import Json, Operation, Outcome
 from tests.histories.plans import RETAINED
@@ -39,6 +40,7 @@ class Judge:
 
     def judge(self) -> list[str]:
         """What is wrong, a sentence each; nothing after a good history."""
+        self._to_moments()
         try:
             self._judge_operations()
             self._replay()
@@ -54,9 +56,27 @@ class Judge:
     # operations
 
     @cached_property
+    def _timeline(self) -> Timeline:
+        return look(self.history.table.storage, tuple(self.workload.schema.names)).timeline
+
+    def _moment(self, instant: str) -> str:
+        """When an instant shows, of those that are archived too."""
+        found = self._timeline.moment(instant)
+        return self._timeline.completions.get(f"{instant}.", found) if found == instant else found
+
+    def _to_moments(self) -> None:
+        for operation in self.told.operations.values():
+            for name in ("instant", "seen", "until"):
+                setattr(operation, name, self._moment(getattr(operation, name)))
+        for reading in self.told.readings:
+            reading.update({name: self._moment(reading[name]) for name in ("at", "begin", "end", "seen", "until") if name in reading})
+            if reading["reading"] == "changes":
+                reading["rows"] = [[self._moment(row[0]), *row[1:]] for row in reading["rows"]]
+
+    @cached_property
     def _commits(self) -> dict[str, str]:
-        """Operation by instant, of all commits there ever were, in order."""
-        timeline = look(self.history.table.storage, tuple(self.workload.schema.names)).timeline
+        """Operation by moment, of all commits there ever were, in order."""
+        timeline = self._timeline
         commits = {}
         for instant in timeline.writes:
             commit = timeline.commit(instant)
@@ -64,7 +84,7 @@ class Judge:
             if name is None and commit.get("operationType") not in _SERVICES:
                 self._tell(f"the commit {instant} is of no operation")
             elif name is not None:
-                commits[instant] = name
+                commits[self._moment(instant)] = name
         return commits
 
     def _judge_operations(self) -> None:
@@ -201,7 +221,7 @@ class Judge:
         deleted = {one["of"] for one in self.told.services if one["service"] == "delete_savepoint"}
         self._tell(*(f"the savepoint {instant} is gone" for instant in made - deleted - there))
         for instant in there:
-            self._compare(f"the savepoint {instant}", self._rows(instant), self._state(instant))
+            self._compare(f"the savepoint {instant}", self._rows(instant), self._state(self._moment(instant)))
 
     def _rows(self, as_of: str) -> list[Row]:
         found: pa.Table = self.history.table.to_arrow(as_of=as_of).select(self.workload.schema.names)

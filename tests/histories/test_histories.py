@@ -25,6 +25,9 @@ _NOBODY_DIES = replace(Sizes.here(), kills=0)
 """Hudi's lock file outlives its holder, for a minute here."""
 _SHARES = (("lakehouse.write.broadcast.max.bytes", 0),)
 _SMALL_FILES = (("hoodie.parquet.max.file.size", 9000), ("hoodie.parquet.small.file.limit", 6000))
+_LOCAL = (("hoodie.index.type", "SIMPLE"),)
+"""Keys are looked up in their partition: then writers of versions 8 and 9 make their files at once."""
+_BUCKETS = (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2"))
 _NINE = (("hoodie.write.table.version", "9"),)
 
 PLANS = {
@@ -41,9 +44,7 @@ PLANS = {
     "mixed-cow-shares": Plan("mixed", "cow", ordering=True, options=(*_SMALL_FILES, *_SHARES)),
     "mixed-mor-shares": Plan("mixed", "mor", options=(*_LOGS, *_SHARES)),
     "mixed-mor-event-time": Plan("mixed", "mor", ordering=True),
-    "mixed-mor-buckets": Plan(
-        "mixed", "mor", (("hoodie.index.type", "BUCKET"), ("hoodie.bucket.index.num.buckets", "2")), is_global=False
-    ),
+    "mixed-mor-buckets": Plan("mixed", "mor", _BUCKETS, is_global=False),
     "mixed-mor-inline": Plan("mixed", "mor", options=_LOGS),
     "list_append-mor-avro": Plan("list_append", "mor", options=(*_LOGS, ("hoodie.logfile.data.block.format", "avro"))),
     "list_append-cow-hudis-lock": Plan("list_append", "cow", _OCC, sizes=_NOBODY_DIES),
@@ -51,6 +52,11 @@ PLANS = {
     "list_append-mor-version-9": Plan("list_append", "mor", _NINE, _LOGS),
     "mixed-cow-version-9": Plan("mixed", "cow", _NINE),
     "mixed-mor-version-9": Plan("mixed", "mor", _NINE, ordering=True),
+    "list_append-cow-version-9-at-once": Plan("list_append", "cow", (*_NINE, *_LOCAL)),
+    "list_append-mor-version-9-at-once": Plan("list_append", "mor", (*_NINE, *_LOCAL), _LOGS),
+    "mixed-cow-version-9-at-once": Plan("mixed", "cow", (*_NINE, *_LOCAL), is_global=False),
+    "mixed-mor-version-9-at-once": Plan("mixed", "mor", (*_NINE, *_LOCAL), _LOGS, ordering=True, is_global=False),
+    "mixed-mor-version-9-buckets": Plan("mixed", "mor", (*_NINE, *_BUCKETS), _LOGS, is_global=False),
     "bank-mor-version-8": Plan("bank", "mor", (("hoodie.write.table.version", "8"),), _LOGS),
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from lakehouse_engine.commit.beside.foreign import foreign_writes, refused_writes
+from lakehouse_engine.commit.beside.foreign import live_writes, refused_writes
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
@@ -23,7 +23,7 @@ from lakehouse_engine.view.table_state import TableState
 def turn_of_hudi(state: TableState) -> float:
     """Seconds that a write should leave to Hudi's writers now; 0 if it may go on."""
     options = lock_options(state.config)
-    at_work = [beat.instant_time for beat in foreign_writes(state)] if options.optimistic else []
+    at_work = [beat.instant_time for beat in live_writes(state)] if options.optimistic else []
     refused = [left.instant_time for left in refused_writes(state)] if at_work else []
     overtaken = latest((*at_work[:-1], *refused, *_taken_back(state))) if at_work else ""
     if not overtaken or not is_later(at_work[-1], overtaken):

@@ -1,14 +1,20 @@
-"""Locks of plan executors: one at a time, and none while the plan is taken back. The lock dies with its process."""
+"""Who may run the plan of a table service: one executor at a time, none while the plan is taken back. The lock dies with its process.
+
+A write that makes its files without the table lock holds one of its own, so that nobody drops or moves the table meanwhile.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from lakehouse_engine.errors import LockError, LockTimeoutError, RollbackError
+from lakehouse_engine.errors import LockError, LockTimeoutError, RollbackError, StorageError
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.timeline.lock import WRITES_PREFIX, TableLock
+
+logger = logging.getLogger(__name__)
 
 _FOLDER, _PREFIX, _SUFFIX = ".hoodie/.locks", "compaction-", ".lock"
 
@@ -16,6 +22,25 @@ _FOLDER, _PREFIX, _SUFFIX = ".hoodie/.locks", "compaction-", ".lock"
 def lock_file(instant_time: str) -> str:
     """Lock of the executor of that instant's plan. All services use the name of the first one that had it."""
     return f"{_FOLDER}/{_PREFIX}{instant_time}{_SUFFIX}"
+
+
+def write_lock_file(instant_time: str) -> str:
+    """The lock of the write of that instant."""
+    return f"{_FOLDER}/{WRITES_PREFIX}{instant_time}{_SUFFIX}"
+
+
+@contextmanager
+def write_lock(storage: Storage, instant_time: str) -> Iterator[None]:
+    """Held by the write of an instant, which is its own, while others may have the table's lock."""
+    path = write_lock_file(instant_time)
+    with TableLock(storage, 0, file=path):
+        try:
+            yield
+        finally:
+            try:
+                storage.delete(path)
+            except StorageError as error:
+                logger.warning("the lock file %s could not be removed (%s); archiving does", path, error)
 
 
 def executor_lock(storage: Storage, instant_time: str, timeout_ms: int) -> TableLock:
@@ -48,13 +73,12 @@ def executors_kept_out(storage: Storage, instants: Iterable[Instant]) -> Iterato
 
 
 def forget_done(storage: Storage, pending: Iterable[str]) -> None:
-    """Remove the locks of plans that are not `pending`: their executors died before they could.
+    """Remove the locks of plans and writes whose times are not `pending` (any more): who held them was killed before it could.
 
     The table lock is held. A lock in use stays until its holder finds nothing left to do.
     """
-    known = {lock_file(time) for time in pending}
+    known = {path for time in pending for path in (lock_file(time), write_lock_file(time))}
     for entry in storage.list(_FOLDER):
-        if entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX) and entry.path not in known:
-            time = entry.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
-            with suppress(LockError), executor_lock(storage, time, 0):
+        if entry.name.startswith((_PREFIX, WRITES_PREFIX)) and entry.name.endswith(_SUFFIX) and entry.path not in known:
+            with suppress(LockError), TableLock(storage, 0, file=entry.path):
                 storage.delete(entry.path)

@@ -1,4 +1,6 @@
-"""Pending work of Hudi's writers on a table that this engine writes too (docs/adr/0020)."""
+"""What writers have pending that make their files without the table lock: those of Hudi (docs/adr/0020), and in table versions 8 and 9
+those of this engine (docs/adr/0064).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from lakehouse_engine.view.plans import is_plan
 from lakehouse_engine.view.table_state import TableState
 
 
-def foreign_writes(state: TableState) -> tuple[Heartbeat, ...]:
-    """Heartbeats of other writers at work on the table (the caller holds its lock), oldest instant first."""
+def live_writes(state: TableState, without_ours: bool = False) -> tuple[Heartbeat, ...]:
+    """Heartbeats of the writers that are at work on the table beside the caller, who holds its lock, oldest instant first."""
     options = lock_options(state.config)
     found = (live_heartbeat(state.storage, instant.requested_time, options) for instant in _writes(state))
-    return tuple(heartbeat for heartbeat in found if heartbeat is not None)
+    return tuple(heartbeat for heartbeat in found if heartbeat is not None and not (without_ours and heartbeat.is_ours))
 
 
 def refused_writes(state: TableState) -> tuple[Heartbeat, ...]:

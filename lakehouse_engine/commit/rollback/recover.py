@@ -1,8 +1,9 @@
 """Takes back pending instants of dead writers before a write.
 
-A writer with a heartbeat is alive. If Hudi writes the table too (optimistic concurrency control), its pending instants stay. So do, while
-they are young, those without a heartbeat: rollbacks, and a write refused for a conflict, which Hudi takes back with its next clean, without
-the lock and without checking for others.
+A writer with a heartbeat is not dead: in table versions 8 and 9 writers of this engine make their files without the lock (docs/adr/0064).
+Where the table says that Hudi's writers write it too (optimistic concurrency control), what they have pending stays. So does, while it is
+young, what has no heartbeat (any more): their rollbacks, and a write that was refused for a conflict, which Hudi takes back with its next
+clean, without the lock and without looking whether somebody else is at it.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def roll_back_dead_writes(state: TableState, lost: Collection[Instant] = ()) -> 
 
     `lost`: completed writes without their completed file. They are not dead writes, and stay.
 
-    Raises `CommitConflictError` if a pending write has a live heartbeat, unless the table is under optimistic concurrency control, which
-    leaves it to its (Hudi) writer. The table lock is held.
+    Raises `CommitConflictError` when a pending write of Hudi has a live heartbeat, unless the table is under optimistic concurrency
+    control: then it is left to its writer, as one of this engine is in versions 8 and 9. The table lock is held.
     """
     changed, options = False, lock_options(state.config)
     being_taken_back: set[str] = set()
@@ -56,6 +57,9 @@ def roll_back_dead_writes(state: TableState, lost: Collection[Instant] = ()) -> 
     pending = [instant for instant in writes if not is_plan(state, instant)]
     dead = [instant for instant in pending if instant.requested_time not in being_taken_back and _is_dead(state, instant, options)]
     for instant in dead:
+        state = state.refresh()
+        if not state.timeline.pending().contains(instant.requested_time):
+            continue  # its writer, who needs no lock for that, took it back and ended its heartbeat meanwhile
         if not (may_come(state, instant) and _is_ours(state, instant, options)):
             _roll_back(state, instant)
         elif not rule_out(state, instant, promised_completion(state.storage, instant.requested_time)):
@@ -72,7 +76,7 @@ def _is_dead(state: TableState, instant: Instant, options: LockOptions) -> bool:
     heartbeat = find_heartbeat(state.storage, instant.requested_time, options)
     if heartbeat is None:
         return left_by_hudi(state, instant, options) is None
-    if heartbeat.is_alive and not options.optimistic:
+    if heartbeat.is_alive and not options.optimistic and not (heartbeat.is_ours and state.layout.orders_by_completion):
         raise CommitConflictError(
             f"another writer is at work on this table ({heartbeat}); try again when it is done (docs/concurrency.md: writing beside Hudi)",
             instant=instant,

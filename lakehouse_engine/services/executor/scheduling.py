@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from lakehouse_engine.commit.beside.foreign import live_writes
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import StoredFileExistsError, TimelineError
@@ -23,9 +24,10 @@ _ATTEMPTS = 10
 def schedule(service: Service[Plan, Any], storage: Storage, *, lock_timeout_ms: int, alone_ms: int) -> tuple[Instant, Plan] | None:
     """Plan under the table lock, at an instant after every write; None where there is nothing to do.
 
-    Not beside writers of Hudi, for whose end it waits `alone_ms`. Raises as `locked_table`, `Service.plan` and `request`.
+    Not beside writers of Hudi, for whose end it waits `alone_ms`; those of this engine look for new plans when they commit.
+    Raises as `locked_table`, `Service.plan` and `request`.
     """
-    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=alone_ms) as state:
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=alone_ms, among_ours=True) as state:
         plan = service.plan(state)
         if plan is None:
             return None
@@ -52,10 +54,12 @@ def request(kind: Kind, state: TableState, plan: object) -> Instant:
 def check_no_older_write(kind: Kind, state: TableState) -> None:
     """Raise the error of the kind while a write is pending: what it adds to a slice after the plan was made would be lost with the slice.
 
-    The table lock keeps out this engine's writers; this finds those of programs that do not know the lock.
+    The table lock keeps out this engine's writers, or they look for new plans when they have it again; this finds those of programs that do
+    not know the lock.
     """
+    ours = {beat.instant_time for beat in live_writes(state) if beat.is_ours} if state.layout.orders_by_completion else set()
     for instant in state.timeline.pending().writes():
-        if not is_plan(state, instant):
+        if instant.requested_time not in ours and not is_plan(state, instant):
             raise kind.error(
                 f"a {kind.name} cannot be scheduled while a write is going on; try again when it is done",
                 instant=instant,

@@ -271,7 +271,7 @@ def test_what_cannot_be_beside_hudis_writers_waits_for_them_and_then_names_them(
         "add_columns": lambda: evolve_schema(table.storage, pa.schema([("more", pa.int64())]), lock_timeout_ms=300),
         "compact": lambda: impatient.compact(),
     }
-    with pytest.raises(CommitConflictError, match=r"a writer of Hudi is at work.*wait_time_ms"):
+    with pytest.raises(CommitConflictError, match=r"another writer is at work.*wait_time_ms"):
         calls[what]()
     assert _pending(table) == [theirs.requested_time]
     ActiveTimeline(table.storage, table.state.layout).complete(theirs, table.state.layout.encode_commit(HoodieCommitMetadata()))

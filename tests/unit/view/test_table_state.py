@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +20,6 @@ from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import FaultyStorage
-from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.timeline.config_store import PROPERTIES, ConfigStore
 from lakehouse_engine.view.table_state import TableState
@@ -173,20 +171,6 @@ def test_properties_are_recovered_from_the_backup() -> None:
     storage.create(".hoodie/hoodie.properties.backup", storage.read(".hoodie/hoodie.properties"))
     storage.delete(".hoodie/hoodie.properties")
     assert TableState.load(storage).config.name == "trips"
-
-
-def test_opening_a_table_of_a_thousand_instants_takes_less_than_a_fifth_of_a_second(tmp_path: Path) -> None:
-    storage = table(LocalStorage(str(tmp_path)))
-    for number in range(1000):
-        for suffix in ("commit.requested", "inflight", "commit"):
-            (tmp_path / ".hoodie" / f"{at(number)}.{suffix}").write_bytes(b"")
-    seconds = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        state = TableState.load(storage)
-        seconds.append(time.perf_counter() - begin)
-    assert len(state.timeline) == 1000
-    assert min(seconds) < 0.2
 
 
 def test_partitions_of_commits_are_those_of_a_state_that_is_loaded_anew(tmp_path: Path) -> None:

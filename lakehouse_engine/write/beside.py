@@ -1,0 +1,52 @@
+"""Which writes make their files while others write the same table, and what of the table they rest on (docs/adr/0064)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lakehouse_engine.commit.overtaken import Reach
+from lakehouse_engine.model.write_stats import WriteOperationType
+from lakehouse_engine.timeline.locks.settings import lock_options
+from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.batches import Batches
+from lakehouse_engine.write.context import looks_up_inserts
+
+ADDING = Reach()
+"""Of a write that looks no keys up."""
+_BESIDE = frozenset({WriteOperationType.UPSERT, WriteOperationType.INSERT, WriteOperationType.DELETE, WriteOperationType.BULK_INSERT})
+"""Others take file groups out of the table, and have to know all of those."""
+
+
+def may_let_go(state: TableState, batches: Batches) -> bool:
+    """Whether a write may give the table's lock back while it makes its files.
+
+    In tables of version 6 instants are completed in the order of their requests, so that it may not. Nor may a write that Hudi's writers
+    are beside, one whose keys may be anywhere in the table (every commit of others would be in its way), and one of a query that would be
+    run a second time.
+    """
+    request = batches.request
+    if not state.layout.orders_by_completion or lock_options(state.config).optimistic:
+        return False
+    if request.operation not in _BESIDE or request.replaced_rows is not None or request.replace_schema:
+        return False
+    if any(one is not None and one.is_query and not batches.stage.holds(one) for one in (request.data, request.delete_keys)):
+        return False
+    context = batches.context
+    if context.is_global and not (context.options.update_partition_path or context.config.rows_keep_partitions):
+        return False  # it says so in the table's properties first
+    return not _looks_up(batches) or (bool(context.config.partition_fields) and not context.is_global)
+
+
+def reach_of(batches: Batches, partitions: Iterable[str]) -> Reach:
+    """What a write rests on whose rows are in these partitions."""
+    return Reach(frozenset(partitions)) if _looks_up(batches) else ADDING
+
+
+def _looks_up(batches: Batches) -> bool:
+    """Whether stored rows decide what becomes of the write's."""
+    request, context = batches.request, batches.context
+    if batches.makes_new_groups:
+        return False
+    if request.operation is not WriteOperationType.INSERT or request.delete_keys is not None:
+        return True
+    return looks_up_inserts(request.operation, request.options) or context.layout is not None or context.soft is not None
