@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,23 @@ from click.testing import CliRunner
 
 from lakehouse_engine import HoodieTable, Lakehouse, upgrade_table
 from lakehouse_engine.cli.main import cli
-from lakehouse_engine.errors import CorruptInstantError, OptionError, UnsupportedTableVersionError, VersionChangeError
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.errors import (
+    CommitConflictError,
+    CorruptInstantError,
+    LakehouseError,
+    LockTimeoutError,
+    OptionError,
+    UnsupportedTableVersionError,
+    VersionChangeError,
+)
 from lakehouse_engine.format.properties import parse_properties, render_properties
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.registry import prepare
+from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.other_layout import MARK
+from tests.support.local_table import LocalTable
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 PROPERTIES = ".hoodie/hoodie.properties"
@@ -326,3 +338,43 @@ def test_a_torn_commit_of_an_older_table_is_refused(tmp_path: Path) -> None:
     set_properties(table, {"hoodie.table.version": "5"})
     with pytest.raises(VersionChangeError, match="a commit is damaged"):
         upgrade_table(table.path, to=6)
+
+
+# beside writers
+
+
+class Meanwhile(LocalRunner):
+    """Something happens when the tasks of a write are done, and before it commits."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(1)
+        self.act = act
+
+    def run(self, function: Any, tasks: Sequence[Any], *, name: str) -> list[Any]:
+        found = super().run(function, tasks, name=name)
+        self.act()
+        return found
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_a_write_that_is_under_way_without_the_lock_is_waited_for(tmp_path: Path, table_type: str) -> None:
+    opened = made(tmp_path, table_type, properties={"hoodie.write.table.version": "9"})
+    writer = LocalTable(opened.storage)
+    other = LocalTable(LocalStorage(opened.path), lock_timeout_ms=300)
+    refused: list[LakehouseError] = []
+
+    def change() -> None:
+        try:
+            other.change_version(6)
+        except LakehouseError as error:
+            refused.append(error)
+
+    writer.runner = Meanwhile(change)
+    writer.upsert(rows(2, 7, ts=5))
+    assert refused
+    assert all(isinstance(error, CommitConflictError | LockTimeoutError) for error in refused), refused
+    table = HoodieTable.open(opened.path)
+    assert (int(table.config.version), sorted(table.to_arrow()["id"].to_pylist())) == (9, [1, 2, 3, 7])
+    other.change_version(6)
+    table = HoodieTable.open(opened.path)
+    assert (int(table.config.version), sorted(table.to_arrow()["ts"].to_pylist())) == (6, [1, 1, 5, 5])
