@@ -2,7 +2,7 @@
 
 A change of the version writes the new timeline beside the old one, then changes the properties in one step, then removes the old one. As
 long as it is at work, `MARK` is there; it comes first and goes last. So at any moment the properties say which of the two timelines
-counts, and the mark that there may be another one: whoever takes the table's lock removes that (docs/adr/0063). Readers that read the
+counts, and the mark that there may be another one: the next holder of the table's lock removes that (docs/adr/0063). Readers that read the
 properties before the step and listed the timeline after it see the mark, or nothing, and look again (`may_be_moving`).
 """
 
@@ -98,8 +98,8 @@ class OtherLayout:
                 self.storage.delete(entry.path)
 
     def _remove_kept(self) -> None:
-        """Completed commits of savepoints that are kept aside. Other states have the same names in both layouts, and are written anew where
-        they are of the other one.
+        """Remove completed commits of savepoints that are kept aside. Other states have the same names in both layouts: they are rewritten
+        where they are of the other one.
         """
         kept, conversion = KeptCommits(self.storage, self.other), Conversion(self.other, self.layout)
         for instant in kept.states():

@@ -82,6 +82,15 @@ def slice_of(log: LogFile, begun: Iterable[str], order: Order) -> str:
     return latest(base for base in begun if not is_later(base, shown)) or log.base_instant
 
 
+def mixes_log_names(piece: FileSlice, order: Order) -> bool:
+    """Whether a slice of a table of version 6 has logs that a later version named: by its own names nothing sorts behind those, so nothing
+    more may be logged to it.
+    """
+    if order.goes_by_completion:
+        return False
+    return any(log.base_instant != piece.base_instant and order.names_writer(log.base_instant) for log in piece.log_files)
+
+
 def slice_as_of(group: FileGroup, pending: frozenset[str], order: Order, as_of: str | None = None) -> FileSlice | None:
     """The newest slice whose base instant is visible at the moment `as_of` (None: the newest of all); None without one.
 

@@ -33,7 +33,7 @@ PROBE = ("probe", 1, "x", "p")
 CHANGES = [(6, 9), (9, 6), (6, 8), (8, 6)]
 MAKERS = {"archived": _archived, "compaction pending": _scheduled}
 SAMPLE = 1 if IS_FULL else 8
-"""Of so many calls one is crashed at, and all of those around the replacement of the properties."""
+"""One of so many calls is crashed, and each of those around the replacement of the properties."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def rows_of(table: pa.Table) -> Rows:
 
 
 def as_of(table: LocalTable, state: TableState | None, time: str) -> Rows | None:
-    """None where a clean took what was there."""
+    """The rows as of that time; nothing where a clean took them."""
     try:
         return rows_of(table.read(state=state, as_of=time))
     except InstantCleanedError:
@@ -178,7 +178,7 @@ def test_a_fault_at_every_call_leaves_a_whole_table(case: Case, fault: Fault, ma
 
 
 class Watched(FaultyStorage):
-    """Lets somebody look before each mutating call."""
+    """Calls `look` before each mutating call."""
 
     def __init__(self, inner: Storage, look: Callable[[str], None]) -> None:
         super().__init__(inner)

@@ -92,6 +92,19 @@ def test_cleans_and_archived_instants_are_shown(orders: Lakehouse) -> None:
     assert statuses(orders) == [(1, "back")]
 
 
+def test_a_table_is_brought_to_another_version_and_read_and_written_there(orders: Lakehouse) -> None:
+    before = statuses(orders)
+    told = orders.sql("call upgrade_table(table => 'shop.orders', to_version => 'NINE', dry_run => true)").collect()
+    assert {row["result"] for row in told} == {False}
+    orders.sql("call upgrade_table(table => 'shop.orders', to_version => 'NINE')")
+    assert int(orders.table("shop.orders").config.version) == 9
+    assert statuses(orders) == before
+    orders.sql("insert overwrite shop.orders values (1, 'sent')")
+    orders.sql("call downgrade_table('shop.orders', 'SIX')")
+    assert int(orders.table("shop.orders").config.version) == 6
+    assert statuses(orders) == [(1, "sent")]
+
+
 def test_answers_have_types_also_when_they_are_empty(orders: Lakehouse) -> None:
     empty = orders.sql("call show_cleans('shop.orders')")
     assert empty.collect() == []

@@ -274,7 +274,7 @@ def _eight_to_six(config: TableConfig) -> ChangedProperties:
 
 
 def _check_folders(config: TableConfig) -> None:
-    """A timeline elsewhere would not be found by whoever finishes a change that was cut off."""
+    """Raise `VersionChangeError` for a timeline elsewhere: a change that was cut off would not be found there."""
     usual = f".hoodie/{TIMELINE_PATH}"
     if timeline_folder(config) != usual or history_folder(config) != f"{usual}/{HISTORY_PATH}":
         raise VersionChangeError(

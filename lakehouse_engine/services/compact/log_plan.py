@@ -13,6 +13,7 @@ from lakehouse_engine.model.plans import HoodieCompactionPlan, HoodieCompactionS
 from lakehouse_engine.options import CompactionOptions
 from lakehouse_engine.services.compact.plan import compactable, group_of, operation_of, read_plan
 from lakehouse_engine.services.executor.scheduling import pending_plans
+from lakehouse_engine.view.slicing import mixes_log_names
 from lakehouse_engine.view.table_state import TableState
 
 _HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
@@ -29,7 +30,7 @@ def plan_log_compaction(state: TableState, options: CompactionOptions) -> Hoodie
         for instant in pending_plans(state, Action.LOG_COMPACTION)
         for operation in read_plan(state, instant.requested_time, Action.LOG_COMPACTION).operations or ()
     }
-    slices = [piece for piece in compactable(state) if piece.group not in taken]
+    slices = [piece for piece in compactable(state) if piece.group not in taken and not mixes_log_names(piece, state.order)]
     many = [piece for piece in logged_slices(state, slices) if _blocks(state, piece) >= options.log_blocks]
     if not many:
         return None

@@ -1,15 +1,19 @@
-"""Write the timeline of a table in another layout beside the one that counts: active instants, archived ones, and commits kept aside."""
+"""The timeline of a table in another layout: active instants, archived ones, and commits kept aside. It is made first, then written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lakehouse_engine.errors import MetadataError
 from lakehouse_engine.format.v6.archived import archive_file_name, render_archive
 from lakehouse_engine.format.v6.converted import Conversion, is_clustering_plan
+from lakehouse_engine.format.v6.layout import Layout
+from lakehouse_engine.format.v8.history import HistoryEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import age, in_time_order
 from lakehouse_engine.options import ArchiveOptions
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.history import History, LsmHistory
 from lakehouse_engine.timeline.kept import KeptCommits
 from lakehouse_engine.timeline.lsm_writer import LsmWriter
@@ -19,26 +23,60 @@ from lakehouse_engine.view.table_state import TableState
 _StateFile = tuple[Instant, bytes]
 
 
-def write_timeline(state: TableState, archive: History) -> int:
-    """Write it, durably; how many state files that were. `archive` is where archived instants go. The table's lock is held, and nothing of
-    that layout is there.
+@dataclass(frozen=True, slots=True)
+class NewTimeline:
+    """State files of the active timeline in the order in which they are written, and completed ones that are kept for savepoints.
+
+    `archived` are the archived instants, in order, as a history, or else rendered as one file in `archive_content`. `number` is that of the
+    archive that the checkpoint of live files counts: with that, the checkpoint stays what it is.
+    """
+
+    layout: Layout
+    archive: History
+    states: Sequence[_StateFile]
+    kept: Sequence[_StateFile]
+    number: int = 0
+    archived: Sequence[HistoryEntry] = ()
+    archive_content: bytes = b""
+
+    def write(self, storage: Storage) -> None:
+        """Write all of it, durably. The table's lock is held, and nothing of that layout is there."""
+        for instant, data in self.states:
+            storage.create(f"{self.layout.timeline_folder}/{self.layout.file_name(instant)}", data)
+        KeptCommits(storage, self.layout).keep(self.kept)
+        if self.number and isinstance(self.archive, LsmHistory):
+            LsmWriter(self.archive).start(self.archived, self.number)
+        elif self.archive_content:
+            storage.create(f"{self.archive.path}/{archive_file_name(self.number)}", self.archive_content)
+
+
+def new_timeline(state: TableState, archive: History) -> NewTimeline:
+    """The timeline of `state` in the layout that the table does not have; `archive` is where archived instants will be.
 
     Raises `CorruptInstantError` and `MetadataError` where a completed instant does not decode.
     """
     other = OtherLayout(state.storage, state.config, state.layout).other
     found = _read(state)
     conversion = Conversion(state.layout, other, frozenset(_clusterings(found)))
-    # In the order in which they show: Hudi takes completion times of version 6 from modification times.
-    moved = [conversion.state(*one) for one in found]
-    folder = other.timeline_folder
-    for instant, data in moved:
-        state.storage.create(f"{folder}/{other.file_name(instant)}", data)
-    _write_kept(state, conversion)
-    _write_archive(state, archive, conversion)
-    return len(moved)
+    states = [conversion.state(*one) for one in found]
+    kept = [conversion.state(*one) for one in _kept(state)]
+    source = state.archived_timeline
+    number = max(source.newest_number(), state.archived_files().counted)
+    if not number:
+        return NewTimeline(other, archive, states, kept)
+    # Instants that a restore put back are on the active timeline only.
+    active = {_key(one) for one in state.timeline.completed()}
+    if isinstance(source, LsmHistory):
+        stored = in_time_order(source.stored(), lambda entry: age(entry.instant.requested_time))
+        instants = [conversion.archived(one) for one in stored if _key(one.instant) not in active]
+        content = render_archive(instants, ArchiveOptions().batch) if instants else b""
+        return NewTimeline(other, archive, states, kept, number, archive_content=content)
+    entries = [one for one in conversion.history(source.entries()) if _key(one.instant) not in active]
+    return NewTimeline(other, archive, states, kept, number, entries)
 
 
 def _read(state: TableState) -> list[_StateFile]:
+    """In the order in which they show: Hudi takes completion times of version 6 from modification times."""
     files = state.timeline_files
     order = in_time_order(files, lambda one: state.order.moment(one.requested_time))
     return [(one, state.storage.read(files[one].path)) for one in sorted(order, key=lambda one: one.state.rank)]
@@ -57,33 +95,11 @@ def _plans_clustering(data: bytes) -> bool:
         return False  # no pending one: it was looked at before
 
 
-def _write_kept(state: TableState, conversion: Conversion) -> None:
+def _kept(state: TableState) -> list[_StateFile]:
     """Other states than the completed one have the same name in both layouts."""
     kept = KeptCommits(state.storage, state.layout)
-    for instant in kept.states():
-        if instant.is_completed:
-            path = f"{kept.folder}/{state.layout.file_name(instant)}"
-            KeptCommits(state.storage, conversion.target).keep([conversion.state(instant, state.storage.read(path))])
-
-
-def _write_archive(state: TableState, archive: History, conversion: Conversion) -> None:
-    """With the number of the archive that the checkpoint of live files counts: it stays what it is. Instants that a restore put back on
-    the active timeline are on that one only.
-    """
-    active = {_key(one) for one in state.timeline.completed()}
-    source = state.archived_timeline
-    number = max(source.newest_number(), state.archived_files().counted)
-    if not number:
-        return
-    if isinstance(archive, LsmHistory):
-        entries = conversion.history(source.entries())
-        LsmWriter(archive).start([one for one in entries if _key(one.instant) not in active], number)
-    elif isinstance(source, LsmHistory):
-        stored = in_time_order(source.stored(), lambda entry: age(entry.instant.requested_time))
-        instants = [conversion.archived(one) for one in stored if _key(one.instant) not in active]
-        if instants:
-            content = render_archive(instants, ArchiveOptions().batch)
-            state.storage.create(f"{archive.path}/{archive_file_name(number)}", content)
+    found = [one for one in kept.states() if one.is_completed]
+    return [(one, state.storage.read(f"{kept.folder}/{state.layout.file_name(one)}")) for one in found]
 
 
 def _key(instant: Instant) -> tuple[str, Action]:

@@ -52,7 +52,7 @@ def target_of(config: TableConfig, to: object, *, upgrade: bool) -> TableVersion
 
 
 def plan_change(state: TableState, to: TableVersion) -> PlannedChange:
-    """The change. Raises `VersionChangeError` where something would be lost, or has to be finished before by whoever began it."""
+    """Plan the change. Raises `VersionChangeError` where something would be lost, or another program has to finish what it began."""
     config = state.config
     properties, moves = properties_in(config, to), moves_timeline(config, to)
     _check_pending(state)
@@ -143,11 +143,12 @@ def _to_six(state: TableState) -> Iterator[str]:
             table=config.name,
         )
     clustered = pending_groups(state)
-    held = [piece for piece in state.view.latest_slices() if piece.log_files and (piece.partition_path, piece.file_id) in clustered]
+    newest = state.view.latest_slices() if clustered else ()
+    held = [piece for piece in newest if piece.log_files and (piece.partition_path, piece.file_id) in clustered]
     if held:
         raise VersionChangeError(
             f"the pending clustering {clustered[held[0].partition_path, held[0].file_id]} has file groups with logs in its plan, which"
-            " cannot be compacted before it, and which Hudi 0.x would read wrong; let Hudi run the clustering or roll it back",
+            " cannot be compacted before it, and which Hudi 0.x would read wrong; run it (`cluster`), or roll it back with Hudi",
             partition=held[0].partition_path,
             file_id=held[0].file_id,
             table=config.name,
@@ -175,4 +176,5 @@ def _slices(state: TableState) -> Iterator[FileSlice]:
 
 
 def _is_named_by_writers(piece: FileSlice) -> bool:
+    """Whether version 6 would name some log of the slice otherwise."""
     return any(log.base_instant != piece.base_instant for log in piece.log_files)

@@ -8,7 +8,7 @@ this. Then come the steps of docs/adr/0063, the table's lock held from the first
  3. the properties, in one step: from here on the table is one of the new version
  4. what the old version had is removed, and the mark last
 
-Whoever takes the lock after a process died in between removes the timeline that the properties do not mean.
+After a process died in between, the next holder of the lock removes the timeline that the properties do not mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.format.table_format import format_of
@@ -31,7 +31,7 @@ from lakehouse_engine.services.compact import run, schedule_and_run
 from lakehouse_engine.services.compact.plan import compactable
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.services.versions.index_definitions import version_index_definitions
-from lakehouse_engine.services.versions.new_timeline import write_timeline
+from lakehouse_engine.services.versions.new_timeline import new_timeline
 from lakehouse_engine.services.versions.plan import PlannedChange, plan_change, steps_of, target_of
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Compacting:
-    """How logs are compacted before a version changes."""
+    """What compacting logs takes, before a version changes."""
 
     options: CompactionOptions
     write_options: WriteOptions
@@ -122,6 +122,7 @@ def _change(state: TableState, wanted: TableVersion, present: TableVersion) -> V
     archived = len(state.archived_timeline.instants()) if planned.moves else 0
     instants = _move(state, planned) if planned.moves else 0
     version_index_definitions(state.storage, planned.config)
+    check_nobody_committed(state)
     ConfigStore(state.storage).update(planned.properties.changes)
     if planned.moves:
         OtherLayout(state.storage, planned.config, format_of(planned.config)).remove()
@@ -131,7 +132,9 @@ def _change(state: TableState, wanted: TableVersion, present: TableVersion) -> V
 
 def _move(state: TableState, planned: PlannedChange) -> int:
     """Write the timeline in the layout of the new version; how many state files."""
+    present = OtherLayout(state.storage, state.config, state.layout)
+    made = new_timeline(state, history_of(state.storage, present.other, planned.config))
     begin_moving(state.storage)
-    other = OtherLayout(state.storage, state.config, state.layout)
-    other.clear()
-    return write_timeline(state, history_of(state.storage, other.other, planned.config))
+    present.clear()
+    made.write(state.storage)
+    return len(made.states)

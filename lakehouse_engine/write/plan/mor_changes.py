@@ -21,7 +21,9 @@ from lakehouse_engine.format.log.positions import NOT_IN_BASE, Positions
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.model.order import Order
 from lakehouse_engine.record.merging.mergers import OverwriteWithLatest
+from lakehouse_engine.view.slicing import mixes_log_names
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import refuse_cdc
 from lakehouse_engine.write.locate.buckets import place_in_buckets
@@ -142,7 +144,12 @@ class DeltaPlan:
 
     def change(self, piece: FileSlice) -> SliceChange:
         refuse_cdc(self.context.config)
-        return self.changes.setdefault(piece.group, SliceChange(piece))
+        return self.changes.setdefault(piece.group, SliceChange(piece, rewrite=self._takes_no_logs(piece)))
+
+    def _takes_no_logs(self, piece: FileSlice) -> bool:
+        """Where a compaction is planned, logs go to the slice that it will make, behind all there are."""
+        order = Order.by_request(self.context.config.logs_by_writer)
+        return piece.group not in self.target.compacting and mixes_log_names(piece, order)
 
     def drop(self, hits: SliceHits, chosen: Mask, batch: Batch) -> None:
         """Drop the stored rows of the chosen hits. A log deletes by key; where some rows of a key stay, others go by their numbers."""

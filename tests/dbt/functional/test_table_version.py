@@ -82,3 +82,16 @@ class TestAnotherVersion:
         run_dbt(["run"])
         table = HoodieTable.open(f"{project.adapter.config.credentials.warehouse}/{project.test_schema}/m")
         assert int(table.config.version) == 9
+
+    def test_a_table_is_brought_to_another_version_by_an_operation(self, project):
+        run_dbt(["run", "--vars", "{version: 9}", "--full-refresh"])
+        path = f"{project.adapter.config.credentials.warehouse}/{project.test_schema}/m"
+        run_dbt(["run-operation", "downgrade", "--args", "{model: m, to: 6, dry_run: true}"])
+        assert int(HoodieTable.open(path).config.version) == 9
+        run_dbt(["run-operation", "downgrade", "--args", "{model: m, to: 6}"])
+        assert int(HoodieTable.open(path).config.version) == 6
+        run_dbt(["run", "--vars", "{version: 6}"])
+        run_dbt(["run-operation", "upgrade", "--args", "{model: m}"])
+        assert int(HoodieTable.open(path).config.version) == 9
+        run_dbt(["run", "--vars", "{version: 9}"])
+        assert project.run_sql(f"select id from {project.test_schema}.m", fetch="all") == [(1,)]

@@ -19,7 +19,7 @@ from dbt.adapters.lakehouse.writing.guards import Guard, Guards, failed_tests
 from dbt.adapters.lakehouse.writing.selection import Selected
 from dbt.adapters.lakehouse.writing.table_operations import run_on_table
 from lakehouse_engine.errors import RestoreError
-from lakehouse_engine.model.services import CleanResult, CompactionResult, RestoreResult, Savepoint
+from lakehouse_engine.model.services import CleanResult, CompactionResult, RestoreResult, Savepoint, VersionChange
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.timeline import Timeline
@@ -296,6 +296,45 @@ def test_a_repair_that_leaves_damage_fails_with_its_rows_and_verify_tells_the_wa
         report.check()
     operate(warehouse, "repair", [ORDERS], {"trust_files": "true"}).check()
     operate(warehouse, "verify", [ORDERS], {}).check()
+
+
+@dataclass
+class Versioned:
+    """Takes a change of its version, and keeps what it was asked for."""
+
+    asked: list[tuple[str, int, bool]] = field(default_factory=list)
+
+    def upgrade(self, to: int, *, dry_run: bool, options: dict[str, str]) -> VersionChange:
+        return self._asked("upgrade", to, dry_run)
+
+    def downgrade(self, to: int, *, dry_run: bool, options: dict[str, str]) -> VersionChange:
+        return self._asked("downgrade", to, dry_run)
+
+    def _asked(self, method: str, to: int, dry_run: bool) -> VersionChange:
+        self.asked.append((method, to, dry_run))
+        return VersionChange(from_version=8, to_version=to, steps=("one", "two"), notes=("look",), dry_run=dry_run)
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "asked"),
+    [
+        ("upgrade", {}, ("upgrade", 9, False)),
+        ("upgrade", {"to": "8", "dry_run": True}, ("upgrade", 8, True)),
+        ("downgrade", {"to": 6}, ("downgrade", 6, False)),
+    ],
+)
+def test_a_version_is_changed_and_each_step_is_told(operation: str, given: dict[str, Any], asked: tuple[str, int, bool]) -> None:
+    table = Versioned()
+    rows = run_on_table(table, operation, given, {})
+    assert table.asked == [asked]
+    done = "would be done" if asked[2] else "done"
+    assert [(row["result"], row["step"]) for row in rows] == [(done, "one"), (done, "two"), ("note", "look")]
+    assert {(row["from"], row["to"]) for row in rows} == {(8, asked[1])}
+
+
+def test_a_version_that_is_no_number_is_refused() -> None:
+    with pytest.raises(DbtRuntimeError, match="to is a whole number, not 'nine'"):
+        run_on_table(Versioned(), "upgrade", {"to": "nine"}, {})
 
 
 @dataclass

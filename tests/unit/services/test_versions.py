@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,23 @@ from click.testing import CliRunner
 
 from lakehouse_engine import HoodieTable, Lakehouse, upgrade_table
 from lakehouse_engine.cli.main import cli
-from lakehouse_engine.errors import OptionError, UnsupportedTableVersionError, VersionChangeError
+from lakehouse_engine.engine import LocalRunner
+from lakehouse_engine.errors import (
+    CommitConflictError,
+    CorruptInstantError,
+    LakehouseError,
+    LockTimeoutError,
+    OptionError,
+    UnsupportedTableVersionError,
+    VersionChangeError,
+)
 from lakehouse_engine.format.properties import parse_properties, render_properties
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.registry import prepare
+from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.other_layout import MARK
+from tests.support.local_table import LocalTable
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 PROPERTIES = ".hoodie/hoodie.properties"
@@ -112,6 +124,36 @@ def test_completion_times_of_a_later_version_come_back_after_a_downgrade(tmp_pat
     assert {one.requested_time: one.completed_at for one in table.timeline.completed().writes()} == before
 
 
+@pytest.mark.parametrize("route", ["one batch", "shares"])
+def test_writes_after_a_restore_to_logs_that_version_9_named_come_after_them(tmp_path: Path, route: str) -> None:
+    table = Lakehouse(str(tmp_path)).create_table(
+        "s.t", schema=SCHEMA, record_key=["id"], partition_by=["day"], table_type="mor", properties={"hoodie.write.table.version": "9"}
+    )
+    table.upsert(rows(1, 2, 3))
+    for ts in (2, 3):
+        table.upsert(rows(2, ts=ts))
+    table.delete(rows(3))
+    table.savepoint(name="kept")
+    table.upsert(rows(1, ts=9))
+    table.downgrade(6)
+    table.restore("kept")
+    table = HoodieTable.open(table.path)
+    assert {piece.base_instant for piece in table.state.view.latest_slices()} < set(archived_and_active(table))
+    assert sorted(zip(*(table.to_arrow()[name].to_pylist() for name in ("id", "ts")), strict=True)) == [(1, 1), (2, 3)]
+    assert table.log_compact(options={"hoodie.log.compaction.blocks.threshold": 1}).instant is None
+    options = {"lakehouse.write.broadcast.max.bytes": 0} if route == "shares" else {}
+    table.upsert(rows(2, 4, ts=4), options=options)
+    table.upsert(rows(2, ts=5), options=options)
+    assert sorted(zip(*(table.to_arrow()[name].to_pylist() for name in ("id", "ts")), strict=True)) == [(1, 1), (2, 5), (4, 4)]
+    assert table.verify().ok
+    table.compact()
+    assert sorted(zip(*(table.to_arrow()[name].to_pylist() for name in ("id", "ts")), strict=True)) == [(1, 1), (2, 5), (4, 4)]
+
+
+def archived_and_active(table: HoodieTable) -> list[str]:
+    return [one.requested_time for one in (*table.state.archived_timeline.instants(), *table.timeline)]
+
+
 def test_several_ordering_fields_are_refused_for_version_6_with_nothing_changed(tmp_path: Path) -> None:
     table = Lakehouse(str(tmp_path)).create_table(
         "s.t", schema=SCHEMA, record_key=["id"], ordering_fields=["ts", "v"], properties={"hoodie.write.table.version": "9"}
@@ -204,6 +246,32 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     assert files(table) == before
 
 
+def test_a_torn_commit_is_told_before_anything_is_changed(tmp_path: Path) -> None:
+    table = made(tmp_path, "cow")
+    oldest = table.timeline.completed().first()
+    assert oldest is not None
+    table.storage.overwrite(f".hoodie/{oldest.requested_time}.commit", b"{")
+    before = files(table)
+    with pytest.raises(CorruptInstantError):
+        HoodieTable.open(table.path).upgrade(9)
+    assert files(table) == before
+
+
+def test_definitions_of_indexes_say_their_version_in_version_9(tmp_path: Path) -> None:
+    table = made(tmp_path, "cow", properties={"hoodie.write.table.version": "8"})
+    path = ".hoodie/.index_defs/index.json"
+    known = {"indexName": "secondary_index_v", "indexType": "secondary_index", "sourceFields": ["v"]}
+    definitions = {"indexDefinitions": {"one": known, "two": {**known, "version": "V2"}}}
+    table.storage.create(path, json.dumps(definitions).encode())
+    set_properties(table, {"hoodie.table.index.defs.path": path})
+    table = HoodieTable.open(table.path)
+    table.upgrade(9)
+    found = json.loads(table.storage.read(path))["indexDefinitions"]
+    assert {name: one["version"] for name, one in found.items()} == {"one": "V1", "two": "V2"}
+    told = table.downgrade(6, dry_run=True)
+    assert any("version 6 has no definitions of secondary or expression indexes" in note for note in told.notes)
+
+
 # versions that cannot be opened
 
 
@@ -270,3 +338,43 @@ def test_a_torn_commit_of_an_older_table_is_refused(tmp_path: Path) -> None:
     set_properties(table, {"hoodie.table.version": "5"})
     with pytest.raises(VersionChangeError, match="a commit is damaged"):
         upgrade_table(table.path, to=6)
+
+
+# beside writers
+
+
+class Meanwhile(LocalRunner):
+    """Something happens when the tasks of a write are done, and before it commits."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(1)
+        self.act = act
+
+    def run(self, function: Any, tasks: Sequence[Any], *, name: str) -> list[Any]:
+        found = super().run(function, tasks, name=name)
+        self.act()
+        return found
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_a_write_that_is_under_way_without_the_lock_is_waited_for(tmp_path: Path, table_type: str) -> None:
+    opened = made(tmp_path, table_type, properties={"hoodie.write.table.version": "9"})
+    writer = LocalTable(opened.storage)
+    other = LocalTable(LocalStorage(opened.path), lock_timeout_ms=300)
+    refused: list[LakehouseError] = []
+
+    def change() -> None:
+        try:
+            other.change_version(6)
+        except LakehouseError as error:
+            refused.append(error)
+
+    writer.runner = Meanwhile(change)
+    writer.upsert(rows(2, 7, ts=5))
+    assert refused
+    assert all(isinstance(error, CommitConflictError | LockTimeoutError) for error in refused), refused
+    table = HoodieTable.open(opened.path)
+    assert (int(table.config.version), sorted(table.to_arrow()["id"].to_pylist())) == (9, [1, 2, 3, 7])
+    other.change_version(6)
+    table = HoodieTable.open(opened.path)
+    assert (int(table.config.version), sorted(table.to_arrow()["ts"].to_pylist())) == (6, [1, 1, 5, 5])
