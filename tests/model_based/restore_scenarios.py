@@ -541,9 +541,6 @@ MERGE_ON_READ_ONLY = (
 )
 
 
-ARCHIVING = (older_than_the_archive, deleted_then_cleaned_and_archived)
-
-
 def cells() -> Iterator[tuple[Callable[[Cell], None], bool, bool]]:
     """Scenario, whether the table merges on read, whether it is partitioned."""
     for scenario in (*BOTH, *MERGE_ON_READ_ONLY):
