@@ -289,7 +289,8 @@ class LsmHistory:
                 return self.manifest(number)
             except StoredFileNotFoundError as error:
                 missing, known = error, self._names()  # several newer ones have replaced it meanwhile
-        raise missing
+        message = f"{missing.message}, and {self.path}/{VERSION_FILE} names it; `repair` sees to it"
+        raise StoredFileNotFoundError(message, **missing.context) from missing
 
     def manifest(self, number: int) -> tuple[HistoryFile, ...]:
         """Files that a manifest lists, oldest first. Raises `StoredFileNotFoundError`, and `MetadataError` with its name."""
@@ -302,7 +303,8 @@ class LsmHistory:
             version: bytes | None = self.storage.read(f"{self.path}/{VERSION_FILE}")
         except StoredFileNotFoundError:
             version = None
-        return current_manifest(version, names)
+        with self._naming(VERSION_FILE):
+            return current_manifest(version, names)
 
     def _names(self) -> list[str]:
         return [entry.name for entry in self.listed()]

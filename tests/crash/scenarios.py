@@ -338,9 +338,4 @@ def _second(table: LocalTable) -> str:
 
 CASES = [Case(scenario, kind) for scenario in [*WRITES, *SERVICES] for kind in scenario.types]
 
-_NEED_ARCHIVE = (_archived, _archived_often, _two_savepoints)
-CASES_OF_9 = [
-    Case(case.scenario, case.table_type, 9)
-    for case in CASES
-    if case.scenario.make not in _NEED_ARCHIVE and not case.scenario.name.startswith("archive")
-]
+CASES_OF_9 = [Case(case.scenario, case.table_type, 9) for case in CASES]

@@ -214,9 +214,12 @@ _MEMBERS = {
 def _history(storage: Storage, timeline: Timeline) -> dict[str, Json]:
     """As `_archived`, of versions 8 and 9; notes when each was completed."""
     names = {entry.name for entry in storage.list(_HISTORY)}
-    if "_version_" not in names:
+    manifests = [int(name.removeprefix("manifest_")) for name in names if name.startswith("manifest_")]
+    if not manifests:
         return {}
-    manifest = json.loads(storage.read(f"{_HISTORY}/manifest_{int(storage.read(f'{_HISTORY}/_version_'))}"))
+    # A writer deletes `_version_` before it writes the next one: without it the newest manifest counts.
+    number = int(storage.read(f"{_HISTORY}/_version_")) if "_version_" in names else max(manifests)
+    manifest = json.loads(storage.read(f"{_HISTORY}/manifest_{number}"))
     found: dict[str, Json] = {}
     for listed in manifest["files"]:
         for row in pq.read_table(io.BytesIO(storage.read(f"{_HISTORY}/{listed['fileName']}"))).to_pylist():

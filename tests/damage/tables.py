@@ -64,7 +64,7 @@ def answer(path: Path, query: Mapping[str, Any]) -> Answer:
 
 def build(variant: str, folder: Path) -> Built:
     table_type, age, *later = variant.split("-")
-    path, version = folder / variant, TableVersion.NINE if later else TableVersion.SIX
+    path, version = folder / variant, TableVersion(int(later[0][1:]) if later else 6)
     create_table(LocalStorage(str(path)), TableSpec(variant, SCHEMA, ["id"], [], ["p"], table_type=table_type, version=version))
     table = opened(path)
     _HISTORIES[table_type](table)

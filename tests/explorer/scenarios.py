@@ -14,6 +14,7 @@ from lakehouse_engine.errors import (
     LockTimeoutError,
     MissingFileError,
     RollbackError,
+    TimelineError,
     TimelineRestoredError,
     UnseenFileError,
 )
@@ -166,6 +167,13 @@ SCENARIOS = (
         plain,
         {"one": do.upserts([A2], [C2]), "two": do.upserts([("a", 2, "x", "other")]), "follows": do.follower()},
         skews={"one": 200.0, "two": -200.0},
+    ),
+    Scenario(
+        "clocks that are an hour wrong",
+        plain,
+        {"one": do.upsert(A2), "two": do.upsert(("a", 2, "x", "other")), "three": do.upsert(B2), "follows": do.follower()},
+        may_fail={"one": (TimelineError,), "two": (TimelineError,)},
+        skews={"one": 3600.0, "two": -3600.0},
     ),
     Scenario("savepoint beside writes", plain, {"one": do.upsert(A2), "saves": do.savepoint(), "two": do.upsert(B2)}),
     Scenario(

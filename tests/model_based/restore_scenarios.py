@@ -541,9 +541,6 @@ MERGE_ON_READ_ONLY = (
 )
 
 
-ARCHIVING = (older_than_the_archive, deleted_then_cleaned_and_archived)
-
-
 def cells() -> Iterator[tuple[Callable[[Cell], None], bool, bool]]:
     """Scenario, whether the table merges on read, whether it is partitioned."""
     for scenario in (*BOTH, *MERGE_ON_READ_ONLY):
@@ -556,5 +553,5 @@ def cells() -> Iterator[tuple[Callable[[Cell], None], bool, bool]]:
 def cells_of_9() -> Iterator[tuple[Callable[[Cell], None], bool, bool]]:
     """Every scenario on a partitioned table that merges on read, and on one without partitions that copies on write."""
     for scenario, merge_on_read, partitioned in cells():
-        if scenario not in ARCHIVING and merge_on_read == partitioned:
+        if merge_on_read == partitioned:
             yield scenario, merge_on_read, partitioned
