@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 WORTH_ASKING = 8
 """So many files, or more: below that opening footers takes no longer than opening the metadata table."""
 _MOST_PARTITIONS = 64
-"""Of more partitions statistics are not asked one by one."""
+"""With more partitions statistics of all of them are read at once."""
 _FIRST_DAY = date(1582, 10, 15)
 _ORDERED_OTHERWISE = "[\\x{E000}-\\x{10FFFF}]"
 
