@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from lakehouse_engine.errors import FormatError, StorageError, TableError
+from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.metadata_table.answers import LISTED, Statistics, column_statistics
 from lakehouse_engine.metadata_table.completeness import unknown_instants
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS
@@ -53,7 +53,7 @@ def without_ruled_out_by_index(state: TableState, plan: ScanPlan) -> ScanPlan:
             logger.warning("the metadata table of %s is not used: it does not know of %s", state.config.name, behind[0])
             return plan
         return replace(plan, files=_that_may_match(table, plan.files, wanted))
-    except (FormatError, StorageError, TableError) as error:
+    except LakehouseError as error:
         logger.warning("the metadata table of %s is not used, for it cannot be read: %s", state.config.name, error)
         return plan
 
