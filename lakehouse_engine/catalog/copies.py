@@ -7,8 +7,8 @@ copied. Files of running processes (locks, heartbeats, markers, incomplete insta
 from __future__ import annotations
 
 from lakehouse_engine.commit.expected import ExpectedState
-from lakehouse_engine.commit.metadata_table import METADATA_TABLE
 from lakehouse_engine.format.file_names import TEMP_FOLDER
+from lakehouse_engine.metadata_table.table import METADATA_TABLE
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_below

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import logging
 
+from lakehouse_engine.metadata_table.table import METADATA_TABLE
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
-METADATA_TABLE = ".hoodie/metadata"
 _PROPERTIES = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
 _WARNED: set[str] = set()

@@ -133,7 +133,7 @@ def _located(parts: Sequence[Winners]) -> pa.Table:
 
 
 def record_keys_of(table: MetadataTable, index: str, values: Sequence[str | None]) -> pa.Table:
-    """Value and record key (`value`, `key`) of the rows that a secondary index has for some values, given as text; None for null.
+    """Value and record key (`value`, `key`) of the rows that a secondary index has for some values, given as text (a null is None).
 
     `index` is the name of its partition of the metadata table.
     """

@@ -17,6 +17,7 @@ from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.options.unavailable import CHANGE_DATA
+from lakehouse_engine.read.indexed import without_ruled_out_by_index
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
@@ -95,7 +96,7 @@ def plan_query(
         if not query.deleted:
             found = replace(found, hidden=hidden_column(now.config, found.schema))
         if not paths:
-            return found
+            return without_ruled_out_by_index(now, found)
         foreign = may_be_foreign(now) or _has_retyped(now, found)
         return replace(found, rules=path_rules(now, found.schema, trusted=trusts), foreign=foreign)
 

@@ -7,7 +7,7 @@ table's type where that keeps their order. Statistics that are missing, or are n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -19,7 +19,8 @@ import pyarrow.types as pat
 from lakehouse_engine.files.projection import from_floating, match_name
 from lakehouse_engine.read.row_filter import RowFilter
 
-_EVERY = pc.scalar(True)
+EVERY = pc.scalar(True)
+"""The guarantee that says nothing."""
 _MOST_FLOATING = 3
 """Floating point columns of which statistics are used: each doubles what is asked, for they leave out NaN."""
 
@@ -46,7 +47,8 @@ def guarantees_of(metadata: pq.FileMetaData, wanted: RowFilter, path: str = "") 
     known = [_column(metadata, field, None if at is None else stored.field(at), positions, wanted) for field, at in fields]
     asked: list[tuple[int, pc.Expression]] = []
     for number in range(metadata.num_row_groups):
-        asked += [(number, one) for one in _guarantees(metadata.row_group(number), known)]
+        group = metadata.row_group(number)
+        asked += [(number, one) for one in together(column.guarantees(group) for column in known)]
     return asked
 
 
@@ -125,36 +127,42 @@ class _Column:
         """Alternatives: of each row of the group one of them is true."""
         name, kind = pc.field(self.field.name), self.field.type
         if pat.is_nested(kind):
-            return [_EVERY]
+            return [EVERY]
         if self.stored is None:
             return [name.is_null()]
         statistics = None if self.position is None or pat.is_nested(self.stored.type) else group.column(self.position).statistics
         if statistics is None:
-            return [_EVERY]
+            return [EVERY]
         nulls = statistics.null_count if statistics.has_null_count else None
         if nulls == group.num_rows:
             return [name.is_null()]
         bounds = None if self.unbounded else _bounds(statistics, self.stored.type, kind)
         if bounds is None:
-            return [_EVERY]
-        low, high = name >= bounds[0], name <= bounds[1]
-        within = low & high if nulls == 0 else (low | name.is_null()) & (high | name.is_null())
-        return [within, name == pa.scalar(float("nan"), kind)] if pat.is_floating(kind) else [within]
+            return [EVERY]
+        return within(self.field, bounds[0], bounds[1], has_nulls=nulls != 0)
 
 
-def _guarantees(group: pq.RowGroupMetaData, columns: Sequence[_Column]) -> list[pc.Expression]:
+def within(field: pa.Field, least: pa.Scalar, greatest: pa.Scalar, *, has_nulls: bool) -> list[pc.Expression]:
+    """What bounds guarantee of a column's values, as alternatives: of each row one of them is true. Bounds leave out NaN."""
+    name = pc.field(field.name)
+    low, high = name >= least, name <= greatest
+    inside = (low | name.is_null()) & (high | name.is_null()) if has_nulls else low & high
+    return [inside, name == pa.scalar(float("nan"), field.type)] if pat.is_floating(field.type) else [inside]
+
+
+def together(columns: Iterable[list[pc.Expression]]) -> list[pc.Expression]:
+    """Alternatives for rows, of those for the values of each of some columns."""
     alternatives, floating = [], 0
-    for column in columns:
-        found = column.guarantees(group)
+    for found in columns:
         floating += len(found) > 1
-        alternatives.append([_EVERY] if len(found) > 1 and floating > _MOST_FLOATING else found)
+        alternatives.append([EVERY] if len(found) > 1 and floating > _MOST_FLOATING else found)
     return [_all(one) for one in product(*alternatives)]
 
 
 def _all(expressions: Sequence[pc.Expression]) -> pc.Expression:
-    whole = _EVERY
+    whole = EVERY
     for one in expressions:
-        whole = one if whole is _EVERY else whole if one is _EVERY else whole & one
+        whole = one if whole is EVERY else whole if one is EVERY else whole & one
     return whole
 
 

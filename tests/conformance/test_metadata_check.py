@@ -183,3 +183,12 @@ def test_the_command_ends_as_failed_where_something_is_wrong(tmp_path: Path) -> 
     bad = CliRunner().invoke(cli, ["metadata", "check", str(folder), "--quick"])
     assert bad.exit_code == 1
     assert "listed_file_is_gone" in bad.output
+
+
+def test_a_torn_delta_commit_is_found(tmp_path: Path) -> None:
+    folder = unpack_spark_fixture("v9-1.2.0/cow_metadata", tmp_path)
+    newest = max(timeline(folder).glob("2*_*.deltacommit"))
+    newest.write_bytes(newest.read_bytes()[:40])
+    report = checked(folder, quick=True)
+    assert kinds(report) == {MetadataFindingKind.UNREADABLE}
+    assert {finding.partition for finding in report.findings} >= {"files", "column_stats"}

@@ -1,18 +1,22 @@
-"""Metadata tables of table version 6, made step by step in the storage of a table."""
+"""Metadata tables of table version 6, made step by step in the storage of a table; and those of Hudi, written again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 
+from lakehouse_engine.format.hfile.cells import Cells
+from lakehouse_engine.format.hfile.reader import InMemory, open_hfile
 from lakehouse_engine.format.hfile.writer import render_hfile, sorted_cells
-from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey, LogBlock
 from lakehouse_engine.format.log.delete_block import encode_delete_content
-from lakehouse_engine.format.log.hfile_block import render_hfile_block
+from lakehouse_engine.format.log.hfile_block import open_hfile_block, render_hfile_block
+from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.log.writer import render_block
-from lakehouse_engine.format.metadata_table.payload import encode_payloads
+from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
 from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable
@@ -104,3 +108,35 @@ def delete_block(instant: str, keys: list[str], partition: str) -> bytes:
     """A block of keys that are deleted."""
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: SCHEMA}
     return render_block(BlockType.DELETE, header, encode_delete_content(pa.array(keys, pa.string()), pa.repeat(partition, len(keys))))
+
+
+def _written_again(cells: Cells, schema: str) -> Cells:
+    """The same records, decoded and encoded by this engine."""
+    return Cells(cells.keys, encode_payloads(schema, decode_payloads(schema, cells.values)))
+
+
+def _block_again(block: LogBlock, data: bytes) -> bytes:
+    if block.type is not BlockType.HFILE_DATA:
+        return data[block.offset : block.end]
+    assert block.instant_time is not None
+    assert block.schema is not None
+    return render_hfile_block(block.instant_time, block.schema, _written_again(open_hfile_block(block).read_all(), block.schema))
+
+
+def write_again(folder: Path) -> int:
+    """Every HFile of a metadata table written by this engine in place of Hudi's; how many those are."""
+    stored = (path for path in (folder / ".hoodie" / "metadata").rglob("*-0_*") if path.suffix == ".hfile" or ".log." in path.name)
+    return sum(_file_again(path) for path in stored)
+
+
+def _file_again(path: Path) -> int:
+    data = path.read_bytes()
+    if path.suffix == ".hfile":
+        reader = open_hfile(InMemory(data))
+        cells = reader.read_all()
+        info = {key: reader.info[key] for key in (b"schema", b"minRecordKey", b"maxRecordKey") if key in reader.info}
+        path.write_bytes(render_hfile(_written_again(cells, reader.info[b"schema"].decode()), info=info))
+        return 1
+    blocks = list(read_blocks(data))
+    path.write_bytes(b"".join(_block_again(block, data) for block in blocks))
+    return sum(block.type is BlockType.HFILE_DATA for block in blocks)

@@ -21,7 +21,7 @@ BYTES_PER_CHECKSUM = 16 * 1024
 _CHECKSUM_SIZE = 4
 _NO_CHECKSUM = 0
 _GZIP_WINDOW = 31
-"""Of zlib: the largest window, in gzip's framing."""
+"""zlib's largest window, in gzip's framing."""
 LEVEL = 3
 """zlib's level. 6 takes 1.6 times as long, and saves 8 % of a record index."""
 

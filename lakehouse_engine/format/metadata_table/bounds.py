@@ -58,8 +58,7 @@ _PLAIN: tuple[tuple[pa.DataType, str, ValueType], ...] = (
 )
 _WIDENED: dict[pa.DataType, tuple[str, ...]] = {
     pa.int64(): ("IntWrapper",),
-    pa.float32(): (),
-    pa.float64(): ("FloatWrapper", "IntWrapper"),
+    pa.float64(): ("IntWrapper",),
 }
 """Wrappers of narrower types, which files from before a column was widened have; each of their values is exact in the wider one."""
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.metadata_table.keys import ALL_PARTITIONS, partition_identifier
+from lakehouse_engine.format.metadata_table.keys import ALL_PARTITIONS
 from lakehouse_engine.format.metadata_table.payload import FILES, RecordType
 from lakehouse_engine.format.metadata_table.schema import payload_schema
 
@@ -47,11 +47,6 @@ def _maps(count: int, entries: pa.Table) -> pa.Array:
     size, deleted, names = (entries.column(name).combine_chunks() for name in ("size", "is_deleted", "name"))
     items = pa.StructArray.from_arrays([size, deleted], fields=list(kind.item_type))
     return pa.MapArray.from_arrays(offsets, names, items, type=kind)
-
-
-def partition_record_keys(partition_paths: list[str]) -> pa.Array:
-    """Keys of the records of some partitions."""
-    return pa.array([partition_identifier(path) for path in partition_paths], pa.string())
 
 
 def fold_files(codes: npt.NDArray[np.int64], count: int, payloads: pa.Table) -> pa.Array:

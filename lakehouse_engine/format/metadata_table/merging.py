@@ -119,7 +119,7 @@ def _without(base: Layer, changed: Sequence[Layer]) -> Layer:
 
 
 def _last_of(layers: Sequence[Layer]) -> list[Layer]:
-    """Of each layer that puts something what no later one puts or deletes."""
+    """The entries of each layer that no later layer puts or deletes."""
     kept: list[Layer] = []
     later: list[pa.Array] = []
     for layer in reversed(layers):
@@ -131,7 +131,7 @@ def _last_of(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def _since_deletions(layers: Sequence[Layer]) -> list[Layer]:
-    """Of each layer that puts something what no later one deletes."""
+    """The entries of each layer that no later layer deletes."""
     kept: list[Layer] = []
     deleted = pa.array([], pa.binary())
     for layer in reversed(layers):

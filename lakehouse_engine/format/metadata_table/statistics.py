@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.metadata_table.bounds import (
+    ValueType,
     bounds_type,
     decimals_of,
     unwrap_bounds,
@@ -21,7 +22,6 @@ from lakehouse_engine.format.metadata_table.schema import payload_schema
 
 COUNTS = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 """Values with nulls, nulls, and bytes of the column's chunks with and without compression."""
-_DECIMAL = 10
 _DECIMAL_BOUND = pa.decimal128(38, 0)
 
 
@@ -81,7 +81,7 @@ def merge_stats(older: pa.Array, newer: pa.Array) -> pa.Array:
     for name in ("fileName", "columnName"):
         if pc.any(pc.and_not(pc.not_equal(older.field(name), newer.field(name)), replaced)).as_py():
             raise FormatError(f"two column statistics of one key differ in their {name}")
-    is_decimal = pc.equal(pc.fill_null(newer.field("valueType").field("typeOrdinal"), 0), _DECIMAL)
+    is_decimal = pc.equal(pc.fill_null(newer.field("valueType").field("typeOrdinal"), int(ValueType.V1)), int(ValueType.DECIMAL))
     joined = pc.invert(replaced)
     merged = {
         "minValue": _extreme(older.field("minValue"), newer.field("minValue"), is_decimal, joined, least=True),

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.errors import MetadataError
+from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.archived import archive_file_name, render_archive
 from lakehouse_engine.format.v6.converted import Conversion, is_clustering_plan
-from lakehouse_engine.format.v6.layout import Layout
 from lakehouse_engine.format.v8.history import HistoryEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.order import age, in_time_order
@@ -31,7 +31,7 @@ class NewTimeline:
     archive that the checkpoint of live files counts: with that, the checkpoint stays what it is.
     """
 
-    layout: Layout
+    layout: TableFormat
     archive: History
     states: Sequence[_StateFile]
     kept: Sequence[_StateFile]

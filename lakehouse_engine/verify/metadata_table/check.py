@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakehouse_engine.errors import FormatError, LakehouseError, StorageError
+from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.metadata_table.completeness import unknown_instants
 from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
@@ -25,7 +25,7 @@ def check_metadata_table(state: TableState, *, quick: bool = False) -> MetadataR
     Raises `UnavailableError` where the table has no metadata table, `TableNotFoundError` where it is named and gone.
     """
     table = MetadataTable.open(state)
-    findings = [_unknown(one) for one in unknown_instants(table)]
+    _, findings = _settled(FILES, lambda: (0, [_unknown(one) for one in unknown_instants(table)]))
     counts = dict.fromkeys((FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX), 0)
     for partition, check in _checks(table, quick=quick).items():
         counts[partition], found = _settled(partition, check)
@@ -66,12 +66,8 @@ def _settled(partition: str, check: Callable[[], Checked]) -> Checked:
     """What a check says; that it cannot read something is a finding."""
     try:
         return check()
-    except (FormatError, StorageError) as error:
-        return 0, [_unreadable(partition, error)]
-
-
-def _unreadable(partition: str, error: LakehouseError) -> MetadataFinding:
-    return MetadataFinding(MetadataFindingKind.UNREADABLE, partition, error.context.get("path", ""), error.message)
+    except LakehouseError as error:
+        return 0, [MetadataFinding(MetadataFindingKind.UNREADABLE, partition, error.context.get("path", ""), error.message)]
 
 
 def _skipped(table: MetadataTable, *, quick: bool) -> list[str]:
