@@ -48,7 +48,7 @@ SUITES = {
             "mor",
             "merge-on-read",
             (Cell.UPSERT_1, Cell.UPSERT_10, Cell.SCAN_NARROW, Cell.SCAN_WIDE, *_WITH_LOGS),
-            ("ours", "ours_mor", "floor_mor", "ours_mor_bucket", "iceberg_mor", "hudi_mor_bucket", "hudi_mor", "delta_dv"),
+            ("ours", "ours_mor", "ours_mor9", "floor_mor", "ours_mor_bucket", "iceberg_mor", "hudi_mor_bucket", "hudi_mor", "delta_dv"),
             "ours_mor",
         ),
     )

@@ -58,6 +58,7 @@ CONTENDERS: dict[str, ContenderSpec] = {
         ),
         ContenderSpec("ours_mor", "lakehouse_engine, merge-on-read", "ours_mor", absent=_MOR_ONLY, quick=True),
         ContenderSpec("ours_mor_bucket", "lakehouse_engine, bucket index", "ours_mor", "OursMorBucket", absent=_MOR_ONLY, quick=True),
+        ContenderSpec("ours_mor9", "lakehouse_engine, merge-on-read, version 9", "ours_mor", "OursMor9", absent=_MOR_ONLY),
         ContenderSpec(
             "floor",
             "pyarrow floor (2 processes, our files)",

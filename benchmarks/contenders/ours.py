@@ -42,7 +42,7 @@ class Ours(SparkContender):
         newest = HoodieTable.open(table).timeline.completed().last()
         if newest is None:
             raise ValueError(f"{table} has no completed instant")
-        return newest.requested_time
+        return newest.completed_at or newest.requested_time
 
     def frame(self, table: str) -> DataFrame:
         return HoodieTable.open(table, spark=self.spark).dataframe(self.spark)

@@ -1,4 +1,4 @@
-"""lakehouse_engine with merge-on-read tables: the default index, and the bucket index. Compaction runs when it is called."""
+"""lakehouse_engine with merge-on-read tables: the default index, the bucket index, table version 9. Compaction runs when it is called."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ class OursMor(Ours):
 
 class OursMorBucket(OursMor):
     properties: ClassVar[dict[str, str]] = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(BUCKETS)}
+
+
+class OursMor9(OursMor):
+    """In table version 9, in which headers of log blocks say positions, not footers."""
+
+    properties: ClassVar[dict[str, str]] = {"hoodie.write.table.version": "9"}
 
 
 CONTENDER = OursMor

@@ -1,6 +1,6 @@
 """Rows made of an incoming and a stored one while they are written: updates of some columns, and partial updates.
 
-Logs take whole rows, so what is stored now is read merged, combined here, and logged as it comes out.
+Where a log takes whole rows, and in base files, what is stored now is read merged, combined here, and written as it comes out.
 """
 
 from __future__ import annotations

@@ -66,14 +66,14 @@ class LogFileWriter:
         content = render_parquet_block(rows.unify_dictionaries(), compression=codec, dictionary=dictionary, footer=said.footer)
         self._write(BlockType.PARQUET_DATA, header, content)
 
-    def write_deletes(self, keys: pa.Array, partition_path: str, form: PositionForm | None = None, positions: Rows | None = None) -> None:
+    def write_deletes(self, keys: pa.Array, partition_path: str, form: PositionForm, positions: Rows | None) -> None:
         """Delete blocks of record keys. Their ordering value is the int 0, with which every reader lets a deletion apply.
 
-        `positions` are those of the keys in the base file of `form` (-1: not there).
+        `positions` are those of the keys in the base file of `form` (-1: not there), if they are known.
         """
         for start in range(0, len(keys), _DELETES):
             some, at = keys.slice(start, _DELETES), None if positions is None else positions[start : start + _DELETES]
-            said = NO_POSITIONS if form is None else form.of_deletions(at)
+            said = form.of_deletions(at)
             content = encode_delete_content(said.ordered(some), pa.repeat(partition_path, len(some)))
             self._write(BlockType.DELETE, {**self._header, **said.header}, content)
 
