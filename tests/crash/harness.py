@@ -244,7 +244,8 @@ def check_readings(storage: Storage, found: Found, history: Mapping[str, Rows]) 
 
 def must_be_readable(found: Found, time: str) -> bool:
     """Whether nothing allows that the table cannot be read as of an instant: a savepoint keeps it, or it is younger than cleans."""
-    return time in found.timeline.savepoints or time >= found.timeline.retained_since()
+    moment = found.timeline.moment
+    return time in found.timeline.savepoints or moment(time) >= moment(found.timeline.retained_since())
 
 
 def is_empty(commit: Mapping[str, Any]) -> bool:
