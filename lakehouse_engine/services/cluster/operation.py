@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.instant import State
@@ -47,7 +48,13 @@ def schedule(
     if scheduled is None:
         return _planned(state, None)
     instant, plan = scheduled
-    return _planned(state, plan, instant.requested_time, str(instant.state), left=service.groups(TableState.load(storage)).left)
+    return _planned(state, plan, instant.requested_time, str(instant.state), left=0 if when_due else _left(service, storage))
+
+
+def _left(service: Clustering, storage: Storage) -> int:
+    """Groups that the next clustering would have."""
+    rest = service.groups(TableState.load(storage))
+    return len(rest.groups) + rest.left
 
 
 def schedule_and_run(
@@ -67,7 +74,8 @@ def schedule_and_run(
     )
     if dry_run or (when_due and planned.instant is None):
         return planned
-    return run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=lock_timeout_ms)
+    done = run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=lock_timeout_ms)
+    return replace(done, groups_left=planned.groups_left)
 
 
 def run(

@@ -16,7 +16,6 @@ from lakehouse_engine.sorting.columns import chosen_columns
 from lakehouse_engine.sorting.layout import SortLayout
 from lakehouse_engine.sorting.rows import sort_order
 
-
 SORTABLE_META_COLUMNS = tuple(name for name in META_COLUMNS if name != FILE_NAME)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -55,7 +56,9 @@ def sort_group(task: SortTask) -> list[HoodieWriteStat]:
     Rows keep their commit time, seqno and key. Raises as `SliceReader.stream` and `iter_base_file`.
     """
     context = task.context
-    spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/cluster-{task.first}", task.memory_bytes)
+    # An attempt that is repeated may be at work yet.
+    folder = f"{marker_folder(context.instant_time)}/.spill/{task.file_ids[0]}-{secrets.token_hex(4)}"
+    spill = SpillTo(context.storage, folder, task.memory_bytes)
     try:
         rows = _rows(task, spill)
         order = task.order.permutation(rows)
