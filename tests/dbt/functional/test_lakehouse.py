@@ -384,7 +384,7 @@ class TestSessionOfTheProcess(Base):
 class TestOperationsOfLater:
     """What Hudi has and this adapter does not have yet answers by its name, not by dbt's `could not find a macro`."""
 
-    @pytest.mark.parametrize("operation", ["cluster", "upgrade", "downgrade"])
+    @pytest.mark.parametrize("operation", ["upgrade", "downgrade"])
     def test_the_operation_is_refused_by_name(self, project: Any, operation: str) -> None:
         given = ["--args", "{model: m, order_by: [id]}"]
         _, output = run_dbt_and_capture(["run-operation", operation, *given], expect_pass=False)
