@@ -42,7 +42,9 @@ class CompactionResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringResult:
     """`instant` of the plan; `groups` are those of it that are (to be) written again together. `bytes_read` counts the files that they
-    replace, `groups_left` groups beyond the bound of one clustering, `groups_lost` those that writers changed while it ran.
+    replace, `groups_left` groups beyond the bound of one clustering, `groups_lost` those that writers changed while it ran. `opened_before`
+    and `opened_after` have for each sort column the share of these files, 0 to 1, that a filter for one value opens by their bounds, where
+    the files tell them; after is known once it has run.
     """
 
     instant: str | None
@@ -55,6 +57,8 @@ class ClusteringResult:
     bytes_written: int = 0
     groups_left: int = 0
     groups_lost: int = 0
+    opened_before: dict[str, float] = field(default_factory=dict)
+    opened_after: dict[str, float] = field(default_factory=dict)
     dry_run: bool = False
 
     @property

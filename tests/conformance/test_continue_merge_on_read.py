@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable
-from lakehouse_engine.errors import CommitConflictError, LakehouseError, UnsupportedTableError
+from lakehouse_engine.errors import LakehouseError, UnsupportedTableError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.timeline.timeline import Timeline
 from tests.support.fixtures import EVERY_VERSION, fixtures_root, rs_fixtures, spark_fixtures, unpack_rs_fixture, unpack_spark_fixture
@@ -25,7 +25,6 @@ REFUSED: dict[str, tuple[type[LakehouseError], str]] = {
     "mor_bucket_consistent": (UnsupportedTableError, "consistent hashing buckets"),
     "mor_cdc_data_before_after": (UnsupportedTableError, "change data capture"),
     "mor_cdc_op_key_only": (UnsupportedTableError, "change data capture"),
-    "mor_clustering_pending": (CommitConflictError, "pending clustering"),
     "mor_schema_on_read": (UnsupportedTableError, "schema-on-read"),
 }
 OTHERWISE_IN_HUDI_RS = {

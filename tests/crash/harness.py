@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -218,32 +218,33 @@ def serve(storage: Storage, found: Found, history: Mapping[str, Rows], late: Ite
 
 def check_readings(storage: Storage, found: Found, history: Mapping[str, Rows]) -> None:
     """What the engine reads now, as of every instant that is kept, and between any two of them, is what was there."""
-    table = open_table(storage)
+    table, moment = open_table(storage), found.timeline.moment
     check_rows(found, _by_key(table.read()))
     readable: list[str] = []
     for time in (time for time in found.writes if time in found.completed):
         try:
-            rows = _by_key(table.read(as_of=found.timeline.moment(time)))
+            rows = _by_key(table.read(as_of=moment(time)))
         except InstantCleanedError:
             expect(not must_be_readable(found, time), f"the table cannot be read as of {time}")
             readable.clear()
             continue
-        expect(rows == rows_at(history, time), f"as of {time} rows are {rows}, not {rows_at(history, time)}")
+        expect(rows == rows_at(history, time, moment), f"as of {time} rows are {rows}, not {rows_at(history, time, moment)}")
         readable.append(time)
     # Savepointed instants may have outlived the archival of their neighbours.
     whole = min((time for time in readable if not found.timeline.archived or time not in found.timeline.savepoints), default="")
     for begin, end in pairwise(time for time in readable if time >= whole):
-        old, new = rows_at(history, begin), rows_at(history, end)
-        rows = _by_key(table.read(query="incremental", begin=found.timeline.moment(begin), end=found.timeline.moment(end)))
+        old, new = rows_at(history, begin, moment), rows_at(history, end, moment)
+        rows = _by_key(table.read(query="incremental", begin=moment(begin), end=moment(end)))
         changed = {key: row for key, row in new.items() if old.get(key) != row}
         expect(rows == changed, f"from {begin} to {end} rows are {rows}, not {changed}")
     for time in found.timeline.savepoints:
-        expect(saved_rows(storage, found, time, COLUMNS) == rows_at(history, time), f"the savepoint {time} does not hold its rows")
+        expect(saved_rows(storage, found, time, COLUMNS) == rows_at(history, time, moment), f"the savepoint {time} does not hold its rows")
 
 
 def must_be_readable(found: Found, time: str) -> bool:
     """Whether nothing allows that the table cannot be read as of an instant: a savepoint keeps it, or it is younger than cleans."""
-    return time in found.timeline.savepoints or time >= found.timeline.retained_since()
+    moment = found.timeline.moment
+    return time in found.timeline.savepoints or moment(time) >= moment(found.timeline.retained_since())
 
 
 def is_empty(commit: Mapping[str, Any]) -> bool:
@@ -252,9 +253,9 @@ def is_empty(commit: Mapping[str, Any]) -> bool:
     return not changes and "lakehouse.restored.to" not in commit["extraMetadata"]
 
 
-def rows_at(history: Mapping[str, Rows], time: str) -> Rows:
-    """Rows as of an instant; compactions change none, and before the first one there are none."""
-    last = max((known for known in history if known <= time), default=None)
+def rows_at(history: Mapping[str, Rows], time: str, moment: Callable[[str], str]) -> Rows:
+    """Rows as of an instant, which `moment` says when it shows; services change none, and before the first one there are none."""
+    last = max((known for known in history if moment(known) <= moment(time)), key=moment, default=None)
     return {} if last is None else history[last]
 
 

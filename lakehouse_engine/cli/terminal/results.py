@@ -37,7 +37,7 @@ def show_result(settings: Settings, result: Result) -> None:
         print_json(whole)
         return
     lists = {name: value for name, value in whole.items() if isinstance(value, tuple | list)}
-    facts = {name: len(value) if name in lists else value for name, value in whole.items() if name not in (*_REMARKS, "dry_run")}
+    facts = {name: len(value) if name in lists else _shares(value) for name, value in whole.items() if name not in (*_REMARKS, "dry_run")}
     show_facts(settings, facts)
     for name, word in _REMARKS.items():
         for remark in lists.get(name, ()):
@@ -45,6 +45,11 @@ def show_result(settings: Settings, result: Result) -> None:
     if result.dry_run:
         _show_plan({name: value for name, value in lists.items() if name not in _REMARKS})
         click.echo("dry run: nothing was changed")
+
+
+def _shares(value: Any) -> Any:
+    """Shares by name as percentages; any other value as it is."""
+    return ", ".join(f"{name} {share:.0%}" for name, share in value.items()) if isinstance(value, Mapping) else value
 
 
 def _show_plan(lists: Mapping[str, Any]) -> None:

@@ -92,6 +92,10 @@ class Clustering:
         alone = keeps_slices_apart(state, self.write_options)
         return plan_groups(candidates(state, options, only=self.only), options, alone=alone)
 
+    def order(self, state: TableState) -> SortOrder:
+        """The order asked for, its columns as the table spells them. Raises `OptionError` as `SortOrder.checked`."""
+        return SortOrder.of(self._checked(state))
+
     def _checked(self, state: TableState) -> ClusteringOptions:
         """Raises `OptionError` as `SortOrder.checked`."""
         return replace(self.options, sort_columns=SortOrder.of(self.options).checked(table_schema(state)).columns)

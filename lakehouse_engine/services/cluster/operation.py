@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.format.file_names import parse_base_file
 from lakehouse_engine.model.instant import State
 from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieRequestedReplaceMetadata
 from lakehouse_engine.model.services import ClusteringResult
 from lakehouse_engine.options import ClusteringOptions, WriteOptions
 from lakehouse_engine.services.cluster.clustering import Clustering
 from lakehouse_engine.services.cluster.fitting import groups_of, read_plan
+from lakehouse_engine.services.cluster.order import SortOrder
+from lakehouse_engine.services.cluster.skipping import opened
 from lakehouse_engine.services.cluster.sorting import SortTask
 from lakehouse_engine.services.executor import execution, scheduling
 from lakehouse_engine.services.executor.execution import Done
@@ -40,14 +44,19 @@ def schedule(
     state = TableState.load(storage)
     service = Clustering.of(state.layout, options, write_options, only=only, when_due=when_due)
     if dry_run:
-        return _planned(state, service.plan(state), None, _PLANNED, dry_run=True, left=service.groups(state).left)
+        result = _planned(state, service.plan(state), None, _PLANNED, dry_run=True, left=service.groups(state).left)
+        return replace(result, opened_before=_opened_before(state, result.groups, service.order(state)))
     # Beside Hudi's writers an automatic one does not wait: the next write tries again.
     patience = 0 if when_due else lock_timeout_ms
     scheduled = scheduling.schedule(service, storage, lock_timeout_ms=lock_timeout_ms, alone_ms=patience)
     if scheduled is None:
         return _planned(state, None)
     instant, plan = scheduled
-    return _planned(state, plan, instant.requested_time, str(instant.state), left=service.groups(TableState.load(storage)).left)
+    if when_due:
+        return _planned(state, plan, instant.requested_time, str(instant.state))
+    now = TableState.load(storage)
+    rest = service.groups(now)
+    return _planned(now, plan, instant.requested_time, str(instant.state), left=len(rest.groups) + rest.left)
 
 
 def schedule_and_run(
@@ -67,7 +76,8 @@ def schedule_and_run(
     )
     if dry_run or (when_due and planned.instant is None):
         return planned
-    return run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=lock_timeout_ms)
+    done = run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=lock_timeout_ms)
+    return replace(done, groups_left=planned.groups_left)
 
 
 def run(
@@ -120,6 +130,13 @@ def _planned(
     )
 
 
+def _opened_before(state: TableState, groups: Iterable[HoodieClusteringGroup], order: SortOrder) -> dict[str, float]:
+    planned = {(info.partition_path or "", info.file_id or "") for group in groups for info in group.slices or ()}
+    slices = (piece for path in dict.fromkeys(path for path, _ in planned) for piece in state.view.latest_slices(path))
+    bases = [piece.base_file for piece in slices if piece.base_file and (piece.partition_path, piece.file_id) in planned]
+    return opened(state.storage, bases, order.columns)
+
+
 def _bytes(state: TableState, groups: Iterable[HoodieClusteringGroup]) -> int:
     """Of the files that the groups name, as far as they are listed."""
     infos = [info for group in groups for info in group.slices or ()]
@@ -134,6 +151,9 @@ def _completed(done: Done[HoodieRequestedReplaceMetadata, SortTask]) -> Clusteri
     replaced = metadata.partition_to_replace_file_ids or {}
     gone = {(path, file_id) for path, ids in replaced.items() for file_id in ids}
     groups = groups_of(job.plan)
+    before = [one.slice.base_file for task in job.tasks for one in task.pieces if (task.partition_path, one.slice.file_id) in gone]
+    after = [parse_base_file(stat.partition_path or "", (stat.path or "").rpartition("/")[2]) for stat in stats]
+    columns, storage = job.tasks[0].order.columns, job.state.storage
     kept = tuple(group for group in groups if all((one.partition_path or "", one.file_id or "") in gone for one in group.slices or ()))
     return ClusteringResult(
         instant=job.requested.requested_time,
@@ -145,4 +165,6 @@ def _completed(done: Done[HoodieRequestedReplaceMetadata, SortTask]) -> Clusteri
         rows_written=sum(stat.num_writes for stat in stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         groups_lost=len(groups) - len(kept),
+        opened_before=opened(storage, [base for base in before if base is not None], columns),
+        opened_after=opened(storage, after, columns),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,10 +15,10 @@ from lakehouse_engine.files.base_file import iter_base_file
 from lakehouse_engine.files.row_pool import RowPool, SpillTo, take_rows
 from lakehouse_engine.files.slice_reader import SliceReader, plain
 from lakehouse_engine.format.file_names import marker_folder
-from lakehouse_engine.model.keys import META_COLUMNS
+from lakehouse_engine.model.keys import FILE_NAME
 from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.write_stats import HoodieWriteStat
-from lakehouse_engine.services.cluster.order import SortOrder
+from lakehouse_engine.services.cluster.order import SORTABLE_META_COLUMNS, SortOrder
 from lakehouse_engine.write.tasks.base_files import FileContext, Portion, next_version, write_base_file
 
 Rows = npt.NDArray[np.int64]
@@ -45,7 +46,8 @@ class SortTask:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return (*META_COLUMNS, *self.context.schema.names)
+        """What is kept of rows: all but the name of their file, which is another one then."""
+        return (*SORTABLE_META_COLUMNS, *self.context.schema.names)
 
 
 def sort_group(task: SortTask) -> list[HoodieWriteStat]:
@@ -54,7 +56,9 @@ def sort_group(task: SortTask) -> list[HoodieWriteStat]:
     Rows keep their commit time, seqno and key. Raises as `SliceReader.stream` and `iter_base_file`.
     """
     context = task.context
-    spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/cluster-{task.first}", task.memory_bytes)
+    # An attempt that is repeated may be at work yet.
+    folder = f"{marker_folder(context.instant_time)}/.spill/{task.file_ids[0]}-{secrets.token_hex(4)}"
+    spill = SpillTo(context.storage, folder, task.memory_bytes)
     try:
         rows = _rows(task, spill)
         order = task.order.permutation(rows)
@@ -74,7 +78,9 @@ def _rows(task: SortTask, spill: SpillTo) -> pa.Table:
             pool.add(rows)
     if pool is None:
         raise AssertionError("a group has a slice, and each of them at least a part without rows")
-    return pool.table()
+    rows = pool.table()
+    # In one piece rows are taken in any order at once; what may be in files is not brought into memory.
+    return rows.combine_chunks() if rows.nbytes <= task.memory_bytes else rows
 
 
 def _merged(task: SortTask, piece: LoggedSlice) -> Iterator[pa.Table]:
@@ -82,7 +88,7 @@ def _merged(task: SortTask, piece: LoggedSlice) -> Iterator[pa.Table]:
         yield from task.reader.stream(piece, task.columns)
         return
     base = piece.slice.base_file
-    yield from iter_base_file(task.reader.storage, base, task.context.schema, meta_columns=META_COLUMNS)
+    yield from iter_base_file(task.reader.storage, base, task.context.schema, meta_columns=SORTABLE_META_COLUMNS)
 
 
 def _written(task: SortTask, number: int, rows: pa.Table, part: Rows) -> HoodieWriteStat:
@@ -93,7 +99,8 @@ def _written(task: SortTask, number: int, rows: pa.Table, part: Rows) -> HoodieW
     def portions() -> Iterator[Portion]:
         for start in range(0, len(part), step):
             taken = take_rows(rows, part[start : start + step])
-            yield Portion(taken, new_keys=True, inserts=taken.num_rows)
+            named = taken.add_column(len(SORTABLE_META_COLUMNS), FILE_NAME, pa.nulls(taken.num_rows, pa.string()))
+            yield Portion(named, new_keys=True, inserts=taken.num_rows)
 
     written = write_base_file(context, file, task.first + number, portions())
     took = int((time.monotonic() - began) * 1000)

@@ -380,12 +380,3 @@ class TestSessionOfTheProcess(Base):
         assert self.rows(project) == [(1,)]
         assert session.range(1).count() == 1
 
-
-class TestOperationsOfLater:
-    """What Hudi has and this adapter does not have yet answers by its name, not by dbt's `could not find a macro`."""
-
-    @pytest.mark.parametrize("operation", ["cluster"])
-    def test_the_operation_is_refused_by_name(self, project: Any, operation: str) -> None:
-        given = ["--args", "{model: m, order_by: [id]}"]
-        _, output = run_dbt_and_capture(["run-operation", operation, *given], expect_pass=False)
-        assert f"run-operation {operation} is not available in this version" in output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.interop.zoo.kind import BOTH, FAST, HISTORY, MOR, PARTITIONED, Kind, Outcome, Sql, Step, Write, sql
+from tests.interop.zoo.kind import BOTH, FAST, HISTORY, MOR, PARTITIONED, Kind, Sql, Step, Write, sql
 from tests.interop.zoo.rows import PLAIN
 
 NO_DECIMAL = PLAIN.but(amount=None)
@@ -30,11 +30,6 @@ MULTIWRITER = {
 }
 MORE: tuple[Step, ...] = tuple(Write([seed, seed + 3], seed) for seed in (1, 2, 2, 2, 2))
 SAVEPOINT = sql("call create_savepoint(path => '{path}', commit_time => '{newest}')")
-UNDER_CLUSTERING = Outcome(
-    refused="a pending clustering plans to rewrite this file group",
-    inserted=True,
-    remedy="run the clustering with Hudi, or roll it back (`rollback`); Hudi refuses updates beside one, too",
-)
 DELETES_LATER = Write([1], 2, "delete")
 
 
@@ -68,7 +63,6 @@ KINDS = (
         CLUSTERED,
         options=SMALL,
         rows=NO_DECIMAL,
-        expected=UNDER_CLUSTERING,
     ),
     of_service("compaction", "inline compaction", options={**COMPACTION, **MOR}),
     of_service("compaction-scheduled", "compactions scheduled by the writer, not run", options={**SCHEDULED, **MOR}),

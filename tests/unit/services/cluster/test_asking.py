@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def test_the_command_line(table: HoodieTable, tmp_path: Path) -> None:
     shown = run.invoke(cli, [*base, "--order-by", "v, id", "--layout", "z_order", "--partition", "day=2024-10-04", "--dry-run"])
     assert (shown.exit_code, "day=2024-10-04" in shown.output, "(to 1 files)" in shown.output) == (0, True, True), shown.output
     assert "dry run: nothing was changed" in shown.output
+    assert re.search(r"opened.before +v 50%, id 50%", shown.output), shown.output
     done = run.invoke(cli, ["--json", *base, "--order-by", "v"])
     told = json.loads(done.stdout)
     assert (told["state"], told["files_replaced"], told["files_created"]) == ("completed", 6, 3)

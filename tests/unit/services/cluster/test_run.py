@@ -143,6 +143,14 @@ def test_outputs_are_of_the_target_size(table: LocalTable) -> None:
     assert verify(table.state).ok
 
 
+def test_groups_beyond_the_bound_are_told_of_and_taken_by_the_next(table: LocalTable) -> None:
+    first = table.cluster("n", groups=1)
+    assert (first.files_replaced, first.groups_left) == (2, 1)
+    second = table.cluster("n", groups=1)
+    assert (second.files_replaced, second.groups_left) == (1, 0)
+    assert table.cluster("n", groups=1).state == "none"
+
+
 def test_rows_above_the_limit_wait_in_files(table: LocalTable) -> None:
     assert table.schedule_clustering("n").state == "requested"
     result = _run_with_memory(table, 1)
