@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
+from lakehouse_engine.commit.beside.executors import waiting_to_be_alone
 from lakehouse_engine.commit.beside.foreign import live_writes, refused_writes
 from lakehouse_engine.commit.leftovers.savepoints import put_back_savepoints
 from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
@@ -76,25 +77,30 @@ def _locked(
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
     # A caller that already holds the lock cannot wait without it: Hudi would never get it.
     deadline, patience = (began, began) if held else (began + (alone_ms or 0) / 1000, began + lock_timeout_ms / 1000)
-    while True:
-        with TableLock(storage, lock_timeout_ms, known=config):
-            state = _recovered(TableState.load(storage) if known is None else known.advance(), corrupt_writes)
-            if known is not None and known.is_still(state):
-                state = known
-            others = _in_the_way(state, among_ours) if alone_ms is not None else ()
-            theirs = turn_of_hudi(state) if polite and time.monotonic() < patience else 0.0
-            if not others and not theirs:
-                yield state
-                return
-        if others and time.monotonic() >= deadline:
-            raise CommitConflictError(
-                f"another writer is at work on this table ({others[0]}), which this must not run beside; it was not done within"
-                f" {(alone_ms or 0) / 1000:g} s. Wait for it, or raise {LOCK_TIMEOUT_MS.key}",
-                instant=others[0].instant_time,
-                table=state.config.name,
-            )
-        time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
-        config = ConfigStore(storage).read()
+    is_asked = False
+    with ExitStack() as asking:
+        while True:
+            with TableLock(storage, lock_timeout_ms, known=config):
+                state = _recovered(TableState.load(storage) if known is None else known.advance(), corrupt_writes)
+                if known is not None and known.is_still(state):
+                    state = known
+                others = _in_the_way(state, among_ours) if alone_ms is not None else ()
+                theirs = turn_of_hudi(state) if polite and time.monotonic() < patience else 0.0
+                if not others and not theirs:
+                    yield state
+                    return
+            if others and time.monotonic() >= deadline:
+                raise CommitConflictError(
+                    f"another writer is at work on this table ({others[0]}), which this must not run beside; it was not done within"
+                    f" {(alone_ms or 0) / 1000:g} s. Wait for it, or raise {LOCK_TIMEOUT_MS.key}",
+                    instant=others[0].instant_time,
+                    table=state.config.name,
+                )
+            if others and state.layout.orders_by_completion and not is_asked:
+                asking.enter_context(waiting_to_be_alone(storage))
+                is_asked = True
+            time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
+            config = ConfigStore(storage).read()
 
 
 def _in_the_way(state: TableState, among_ours: bool) -> tuple[Heartbeat, ...]:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from lakehouse_engine.commit.beside.attempts import open_to_attempts
-from lakehouse_engine.commit.beside.executors import write_lock
+from lakehouse_engine.commit.beside.executors import is_wanted_alone, write_lock
 from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
-from lakehouse_engine.commit.overtaken import Reach, check_not_overtaken
+from lakehouse_engine.commit.overtaken import OvertakenError, Reach, check_not_overtaken
 from lakehouse_engine.commit.publish import Publication, take_back_files
 from lakehouse_engine.commit.table_clock import check_skew, table_clock
 from lakehouse_engine.errors import (
@@ -37,6 +37,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
@@ -102,22 +103,27 @@ class Transaction:
         self._at_work.close()
 
     def let_go(self) -> None:
-        """Give the table's lock back while files are written, if it is this write's alone. The instant is requested.
+        """Give the table's lock back while files are written, the instant being requested: if it is this write's alone, and nobody waits
+        for the writers' end.
 
         Whoever drops or moves the table meets the lock of the instant meanwhile.
         """
         assert self._instant is not None, "start() comes first"
-        if self._lock is None:
+        if self._lock is None or is_wanted_alone(self.state.storage):
             return
         self._at_work.enter_context(write_lock(self.state.storage, self.instant_time))
         self._lock.close()
         self.is_let_go = True
 
     def inflight(self, metadata: HoodieCommitMetadata) -> None:
-        """Record what is about to be written, and let tasks write it."""
+        """Record what is about to be written, and let tasks write it. Raises `OvertakenError` if others took this writer for dead."""
         assert self._instant is not None
-        self._instant = self._timeline.to_inflight(self._instant, self.state.layout.encode_commit(metadata))
+        requested = self._instant
+        self._instant = self._timeline.to_inflight(requested, self.state.layout.encode_commit(metadata))
         open_to_attempts(self.state.storage, self.instant_time)
+        if self.is_let_go and not has_file(self.state.storage, self._timeline.path(requested)):
+            # Whoever takes a write back closes it once more when it is not requested any more: from here on that is seen by its tasks.
+            raise OvertakenError("it was taken back by another writer, for whom it was dead", instant=requested)
 
     def complete(self, metadata: HoodieCommitMetadata) -> None:
         """Publish. Durable on return; files that no write stat names (of retried tasks) are gone.

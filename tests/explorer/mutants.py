@@ -1,7 +1,8 @@
 """Rules of the commit protocol taken away, one at a time: each must lead to a violation within the default bound.
 
 Not here, since nothing was found without them: that a compaction looks again whether its plan stands (the executors' lock and the timeline
-see to the same), and that a restore is planned under the lock.
+see to the same), that a restore is planned under the lock, and that it waits for writers that are at work without the lock (it takes back
+what they requested, and they look whether it is there and whether what they began from is).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 
 import lakehouse_engine.commit.expected as expected
 import lakehouse_engine.commit.locked as locked
+import lakehouse_engine.commit.overtaken as overtaken
 import lakehouse_engine.commit.publish as publish
 import lakehouse_engine.commit.rollback.recover as recover
 import lakehouse_engine.commit.transaction as transaction
@@ -156,6 +158,18 @@ def restore_does_not_count_from_its_plan(patch: Patch) -> None:
     patch.setattr("lakehouse_engine.view.table_state.pending_restore", lambda active, timeline: None)
 
 
+def conflicts_are_not_looked_for(patch: Patch) -> None:
+    patch.setattr(transaction, "check_not_overtaken", lambda then, now, inflight, metadata, reach: None)
+
+
+def file_groups_are_no_conflict(patch: Patch) -> None:
+    patch.setattr(overtaken, "groups_of", lambda metadata: frozenset())
+
+
+def looked_up_keys_are_no_conflict(patch: Patch) -> None:
+    patch.setattr(overtaken, "keeps_rows", lambda config, instant, metadata: True)
+
+
 Mutant = Callable[[Patch], None]
 
 MUTANTS: list[tuple[Mutant, str]] = [
@@ -180,4 +194,8 @@ MUTANTS: list[tuple[Mutant, str]] = [
     (live_stages_go, "rows that are staged, cow"),
     (readers_do_not_look_again, "clean and archive beside a reader, cow"),
     (restore_does_not_count_from_its_plan, "restore and a reader, cow"),
+    (conflicts_are_not_looked_for, "at once: two upserts of one file, cow"),
+    (conflicts_are_not_looked_for, "at once: two upserts of one file, mor"),
+    (file_groups_are_no_conflict, "at once: two inserts into one small file, cow"),
+    (looked_up_keys_are_no_conflict, "at once: a new partition, cow"),
 ]

@@ -12,11 +12,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from lakehouse_engine.errors import LockError, LockTimeoutError, RollbackError, StorageError
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.timeline.lock import WRITES_PREFIX, TableLock
+from lakehouse_engine.timeline.lock import WRITES_PREFIX, TableLock, find_lock_holder
 
 logger = logging.getLogger(__name__)
 
 _FOLDER, _PREFIX, _SUFFIX = ".hoodie/.locks", "compaction-", ".lock"
+_ALONE = "alone"
+"""In the place of an instant."""
 
 
 def lock_file(instant_time: str) -> str:
@@ -41,6 +43,22 @@ def write_lock(storage: Storage, instant_time: str) -> Iterator[None]:
                 storage.delete(path)
             except StorageError as error:
                 logger.warning("the lock file %s could not be removed (%s); archiving does", path, error)
+
+
+@contextmanager
+def waiting_to_be_alone(storage: Storage) -> Iterator[None]:
+    """Ask writers to keep the table's lock (`is_wanted_alone`) for somebody who waits until none of them is at work without it."""
+    path = write_lock_file(_ALONE)
+    with ExitStack() as asked:
+        with suppress(LockTimeoutError):  # another one asks already
+            asked.enter_context(TableLock(storage, 0, file=path))
+            asked.callback(storage.delete, path)
+        yield
+
+
+def is_wanted_alone(storage: Storage) -> bool:
+    """Whether somebody waits for the writers' end."""
+    return find_lock_holder(storage, write_lock_file(_ALONE)) is not None
 
 
 def executor_lock(storage: Storage, instant_time: str, timeout_ms: int) -> TableLock:

@@ -14,12 +14,14 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 
+from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.completing import complete
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import beating, remove_heartbeat
 from lakehouse_engine.commit.participants import take_back_all
 from lakehouse_engine.commit.rollback.blocks import slice_logs, write_rollback_blocks
 from lakehouse_engine.commit.rollback.intruders import remove_intruders
+from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.errors import RollbackError, StorageError
 from lakehouse_engine.format.file_names import marker_folder, parse_log_file
 from lakehouse_engine.format.v6.plans_codec import encode_plan
@@ -55,11 +57,22 @@ def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackP
     with beating(state.storage, rollback.requested_time, lock_options(state.config)):
         metadata = _execute(state, rollback, plan, target)
     try:
+        if state.layout.orders_by_completion:
+            _remove_late(state.storage, target.commit_time)
         state.storage.delete_tree(marker_folder(target.commit_time))
         remove_heartbeat(state.storage, target.commit_time)
     except StorageError as error:
         logger.warning("%s is completed, but markers could not be removed (%s); the next change of the table does", rollback, error)
     return metadata
+
+
+def _remove_late(storage: Storage, instant_time: str) -> None:
+    """Delete what a writer made since the rollback was planned: it may be alive, and have been late with its heartbeat (docs/adr/0064).
+
+    Its instant is not requested any more, so it cannot open it to attempts again.
+    """
+    close_to_attempts(storage, instant_time)
+    delete_files_of(storage, instant_time, marked_files(storage, instant_time))
 
 
 def _execute(state: TableState, rollback: Instant, plan: HoodieRollbackPlan, target: HoodieInstantInfo) -> HoodieRollbackMetadata:
