@@ -1,4 +1,4 @@
-"""Changes of a table that write no rows: its schema, its name, its properties."""
+"""Changes to a table that write no rows: schema, name, properties."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from lakehouse_engine.write.context import check_payload
 def evolve_schema(
     storage: Storage, changes: pa.Schema, *, places: Sequence[tuple[Path, str | None]] = (), lock_timeout_ms: int
 ) -> str | None:
-    """Add columns, widen types and place columns: one commit without files; its instant, or None when nothing changes.
+    """Add columns, widen types and move columns: one commit without files; returns its instant, or None if nothing changes.
 
-    `changes` has the new columns, and the changed ones with their new types; `places` are columns and the one that each goes behind (None:
-    it goes first). Files are read by names, so that they may have another order. Raises `SchemaIncompatibleError` for a change that files
-    written before could not be read with.
+    `changes` has new columns, and changed ones with their new types; `places` maps columns to the one before them (None: first). Files are
+    read by column names, so they may have another order. Raises `SchemaIncompatibleError` for a change with which existing files could not
+    be read.
     """
     with begin(storage, lock_timeout_ms=lock_timeout_ms, alone=True) as transaction:
         config = transaction.state.config
@@ -67,9 +67,9 @@ def evolve_schema(
 
 
 def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_timeout_ms: int) -> TableConfig:
-    """Set (or with None remove) options that the table keeps as defaults of its writes, under whichever of their names it keeps them.
+    """Set (or with None remove) options that the table stores as defaults of its writes, under any of their names.
 
-    Raises `OptionError` for other keys, and where the next write would be refused because of them.
+    Raises `OptionError` for other keys, and if the next write would be refused because of them.
     """
     check_known(changes)
     fixed = [key for key in changes if key not in OPTIONS]
@@ -91,7 +91,7 @@ def set_properties(storage: Storage, changes: Mapping[str, str | None], *, lock_
 
 
 def _check_index(config: TableConfig, changes: Mapping[str, str | None]) -> None:
-    """Keys are where the buckets put them when they were written, and without an index of its own a table counts as another writer's."""
+    """Refuse another index: keys are in the buckets of their writing, and a table without an index type counts as another writer's."""
     kept = config.prefixed(STORED_PREFIX)
     given = {key: value for key, value in changes.items() if value is not None}
     changed = [key for key in (INDEX_TYPE.key, NUM_BUCKETS.key, BUCKET_HASH_FIELD.key) if key in changes and changes[key] != kept.get(key)]
@@ -105,7 +105,7 @@ def _check_index(config: TableConfig, changes: Mapping[str, str | None]) -> None
 
 
 def _check_defaults(config: TableConfig, changes: Mapping[str, str | None]) -> None:
-    """Every write has them from now on, also one that says nothing of them."""
+    """Every later write has them, even one that says nothing about them."""
     kept = {key: value for key, value in layered(config.prefixed(STORED_PREFIX), changes).items() if value is not None}
     options = WriteOptions.read(kept)
     ServiceOptions.read(kept)
@@ -116,14 +116,14 @@ def _check_defaults(config: TableConfig, changes: Mapping[str, str | None]) -> N
 
 
 def set_constraints(storage: Storage, change: Callable[[Constraints], Constraints], *, lock_timeout_ms: int) -> TableConfig:
-    """Change what columns may hold; writes that begin from now on keep it. Stored rows are not looked at."""
+    """Change column constraints for later writes. Stored rows are not checked."""
     with TableLock(storage, lock_timeout_ms):
         store = ConfigStore(storage)
         return store.update(change(store.read().constraints).properties())
 
 
 def set_soft_deletes(storage: Storage, *, lock_timeout_ms: int) -> TableConfig:
-    """From now on deleted rows stay stored; the next write adds the column. Raises as `check_soft_deletes`."""
+    """Keep deleted rows from now on; the next write adds the column. Raises as `check_soft_deletes`."""
     with TableLock(storage, lock_timeout_ms):
         store = ConfigStore(storage)
         config = store.read()
@@ -132,13 +132,13 @@ def set_soft_deletes(storage: Storage, *, lock_timeout_ms: int) -> TableConfig:
 
 
 def set_query(storage: Storage, query: str | None, *, lock_timeout_ms: int) -> TableConfig:
-    """Say which query's rows the table holds as a materialized view; None: it is a table like others."""
+    """Set the query of a materialized view; None turns it into a plain table."""
     with TableLock(storage, lock_timeout_ms):
         return ConfigStore(storage).update({MATERIALIZED_KEY: query})
 
 
 def set_unfinished(storage: Storage, change: Callable[[str | None], str | None], *, lock_timeout_ms: int) -> TableConfig:
-    """Say who builds the table in several commits, of which some are missing; None: none are. `change` is told what it says so far."""
+    """Set the mark of a build in several commits that is not finished; None removes it. `change` gets the current mark."""
     with TableLock(storage, lock_timeout_ms):
         store = ConfigStore(storage)
         config = store.read()

@@ -1,4 +1,4 @@
-"""The batches of a write: the rows that it was given, keyed, and reduced to one a key where that is asked for."""
+"""The batches of a write: its rows, keyed, and reduced to one per key if needed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT})
 REPLACING = frozenset(
     {WriteOperationType.INSERT_OVERWRITE, WriteOperationType.INSERT_OVERWRITE_TABLE, WriteOperationType.DELETE_PARTITION}
 )
-"""Operations that take file groups out of the table."""
+"""Operations that replace file groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Which rows of a batch count: all of them, or with `ordering` the one of every key that `reduce_batch` keeps. Picklable."""
+    """Which rows of a batch count: all, or with `ordering` the one per key that `reduce_batch` keeps. Picklable."""
 
     ordering: OrderingFields | None
     is_global: bool = False
@@ -34,7 +34,7 @@ class Reduction:
     merger: RecordMerger | None = None
 
     def of(self, source: RowSource, rows: Rows | None = None) -> Batch:
-        """Of some rows (ascending), None for all. Raises as `reduce_batch`."""
+        """Apply it to some rows (ascending; None for all). Raises as `reduce_batch`."""
         if self.ordering is None:
             return unreduced(source, rows)
         return reduce_batch(
@@ -47,16 +47,16 @@ EVERY_ROW = Reduction(None)
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """What there is to write, of one request to a table as `context` has it."""
+    """What one request writes to a table that `context` describes."""
 
     request: WriteRequest
     context: WriteContext
     stage: Stage
 
     def read(self, *, streams: bool) -> None:
-        """Evaluate what is to be written; with `streams` also queries whose rows could go straight into files.
+        """Read what is to be written; with `streams` also queries whose rows could go straight into files.
 
-        Raises `WriteError`s for rows that cannot be held.
+        Raises `WriteError`s for rows that cannot be stored.
         """
         for data, keying in self._inputs():
             if not self.is_streamed:
@@ -66,18 +66,18 @@ class Batches:
 
     @property
     def are_empty(self) -> bool:
-        """Whether all was read by now, and there are no rows in it."""
+        """True if everything has been read, and there are no rows."""
         given = list(self._inputs())
         return all(self.stage.holds(data) and not self.stage.rows(data, keying).num_rows for data, keying in given)
 
     @property
     def is_streamed(self) -> bool:
-        """Whether rows go into files as they come, for nothing has to be known of them before."""
+        """True if rows can go into files as they come, because nothing has to be known about them before."""
         return self.makes_new_groups and not self._combines and self.context.layout is None and not self.drops_deletions
 
     @property
     def drops_deletions(self) -> bool:
-        """Whether rows that are marked as deletions are left out of those that go to new file groups."""
+        """True if deletions are left out of new file groups."""
         drops = self.request.drop_deletions
         if drops is None:
             drops = self.request.operation is not WriteOperationType.BULK_INSERT
@@ -85,7 +85,7 @@ class Batches:
 
     @property
     def makes_new_groups(self) -> bool:
-        """Whether every row goes to a new file group, and no key is looked up."""
+        """True if every row goes to a new file group without a key lookup."""
         operation = self.request.operation
         return operation in REPLACING or (operation is WriteOperationType.BULK_INSERT and self.context.layout is None)
 
@@ -116,7 +116,7 @@ class Batches:
         return None if source is None else self.deletion.of(source)
 
     def deleted_keys(self) -> RowSource | None:
-        """The rows that name them."""
+        """Rows with keys to delete."""
         keys = self.request.delete_keys
         return None if keys is None else self.stage.rows(keys, self._delete_keying(keys))
 
@@ -128,7 +128,7 @@ class Batches:
         return Reduction(ordering if known else NO_ORDERING, self.context.is_global)
 
     def replaced(self) -> RowSource | None:
-        """Stored rows that go, by their numbers, where the request names some."""
+        """Numbers of stored rows to delete, if the request has some."""
         rows = self.request.replaced_rows
         return None if rows is None else self.stage.rows(rows, RowNumberKeying.of(rows.schema))
 
@@ -142,7 +142,7 @@ class Batches:
             yield request.replaced_rows, RowNumberKeying.of(request.replaced_rows.schema)
 
     def source(self, instant_time: str) -> RowSource:
-        """The rows to write, all that were given."""
+        """All given rows."""
         data = self.request.data
         assert data is not None
         source = self.stage.rows(data, self._keying(data))
@@ -162,7 +162,7 @@ class Batches:
 
     @property
     def _combines(self) -> bool:
-        """Whether one row of a key is kept of an insert. A log holds one row a key, as far as readers are concerned."""
+        """True if an insert keeps one row per key: readers see one row per key of a log."""
         if self.context.keyless:
             return False
         logged = self.context.layout is not None and self.context.merges_on_read

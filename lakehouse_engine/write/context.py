@@ -1,4 +1,4 @@
-"""What a write needs to know of its table: settled before anything is written, refused where it cannot be right."""
+"""Facts about the table that a write needs, fixed before anything is written; invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from lakehouse_engine.write.tasks.base_files import FileContext
 
 _NEEDS_KEYS = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
 _MATCHES = frozenset({WriteOperationType.UPSERT, WriteOperationType.INSERT})
-"""Operations that may meet a stored row of a key (an insert where the table has buckets)."""
+"""Operations that may meet a stored row of their key (including insert if the table has buckets)."""
 _MERGES = _NEEDS_KEYS | {WriteOperationType.INSERT}
 
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """The table as this write sees it. `schema` has the user columns after the write, `table_avro_schema` the same as Avro text.
+    """The table as this write sees it. `schema` has the user columns after the write, `table_avro_schema` is the same as Avro text.
 
-    `single_rows` as in `WriteRequest`. With `unsaid_by_logs` readers would make other rows of logged ones than this write stores: slices
-    are written anew instead.
+    `single_rows` as in `WriteRequest`. With `unsaid_by_logs`, readers would combine logged rows differently than this write stores them, so
+    slices are rewritten instead.
     """
 
     storage: Storage
@@ -77,7 +77,7 @@ class WriteContext:
 
     @property
     def keyless(self) -> bool:
-        """Whether record keys are made up at insert."""
+        """True if record keys are generated at insert."""
         return not self.config.record_key_fields
 
     @property
@@ -86,7 +86,7 @@ class WriteContext:
 
     @property
     def layout(self) -> BucketLayout | None:
-        """How keys are spread over file groups, where the table's index says that."""
+        """How keys map to file groups, if the table's index defines that."""
         return self.index.layout if isinstance(self.index, BucketIndex) else None
 
     @property
@@ -97,7 +97,7 @@ class WriteContext:
         return GeneratedKeys(self.generator, pa.schema([self.schema.field(name) for name in roots]))
 
     def files(self, instant_time: str) -> FileContext:
-        """What every file of the commit shares."""
+        """Settings shared by all files of the commit."""
         return FileContext(
             storage=self.storage,
             instant_time=instant_time,
@@ -110,7 +110,7 @@ class WriteContext:
         )
 
     def keying(self, instant_time: str = "") -> Keying:
-        """How rows get their keys; without an instant, generated ones lack it (`stage.DatedSource`)."""
+        """How rows get their keys; without an instant, generated ones are missing (`stage.DatedSource`)."""
         return Keying(
             schema=self.schema,
             generator=self.generator,
@@ -123,9 +123,9 @@ class WriteContext:
         )
 
     def key_keying(self, incoming: pa.Schema, *, ordering: bool = False) -> DeleteKeying:
-        """How rows that only name keys get theirs. With `ordering`, ordering columns that are there are kept.
+        """How rows that only name keys get theirs. With `ordering`, existing ordering columns are kept.
 
-        Raises `MissingOptionError` naming a key or partition column that is not there.
+        Raises `MissingOptionError` with a missing key or partition column.
         """
         fields = self.config.record_key_fields if self.is_global else (*self.config.record_key_fields, *self.config.partition_fields)
         names = root_columns(fields, self.schema.names)
@@ -143,7 +143,7 @@ class WriteContext:
 
 
 def prepare(state: TableState, request: WriteRequest) -> WriteContext:
-    """Settle schema, keys, index and merger of a write, or refuse it. Nothing has been written yet."""
+    """Determine schema, keys, index and merger of a write, or refuse it. Nothing has been written yet."""
     config, request = state.config, with_ordering(state, request)
     _check_table(config, request)
     check_generated(state, generated_columns(state, request), request.generated)
@@ -194,7 +194,7 @@ def _arrangement(config: TableConfig, request: WriteRequest, schema: pa.Schema) 
 
 
 def generated_columns(state: TableState, request: WriteRequest) -> tuple[Generated, ...]:
-    """The generated columns of the table that the rows of a request have to have."""
+    """Generated columns of the table that the request's rows must have."""
     if request.data is None or request.redefines or request.operation is WriteOperationType.DELETE:
         return ()
     constraints = state.config.constraints
@@ -202,8 +202,8 @@ def generated_columns(state: TableState, request: WriteRequest) -> tuple[Generat
 
 
 def with_ordering(state: TableState, request: WriteRequest) -> WriteRequest:
-    """The request with the ordering columns among the columns to update: a row that wins leaves its ordering value, or the next late row
-    would win against an older one. Where deletes are soft, it also says whether it is one.
+    """The request with ordering columns added to the updated ones: otherwise the winning row's ordering value would be lost, and a later
+    late row would win. With soft deletes, the deletion time is added too.
     """
     if request.update_columns is None or request.data is None:
         return request
@@ -213,30 +213,30 @@ def with_ordering(state: TableState, request: WriteRequest) -> WriteRequest:
 
 
 def ordering_columns(state: TableState, request: WriteRequest) -> list[str]:
-    """The columns in which rows of the request have their ordering values."""
+    """Columns with the ordering values of the request's rows."""
     return payload_of(state.config, request.options.payload_class).ordering(state.config, table_schema(state)).roots
 
 
 def _soft_columns(config: TableConfig) -> tuple[str, ...]:
-    """What every row of a batch has, whether or not it was given."""
+    """Columns that every row of a batch has, given or not."""
     return (DELETED_AT,) if config.deletes_softly else ()
 
 
 def looks_everywhere(request: WriteRequest, index: Index) -> bool:
-    """Whether rows may be looked for in partitions that the batch does not name."""
+    """True if keys may be looked up in partitions that the batch does not name."""
     looks_up = request.operation is not WriteOperationType.INSERT or looks_up_inserts(request.operation, request.options)
     return request.replaced_rows is not None or (index.is_global and looks_up)
 
 
 def looks_up_inserts(operation: WriteOperationType, options: WriteOptions) -> bool:
-    """Whether rows to be inserted are held against stored ones."""
+    """True if inserted rows are compared with stored ones."""
     return operation is WriteOperationType.INSERT and options.insert_dup_policy != INSERT_DUP_POLICY.default
 
 
 def _updated_columns(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> tuple[str, ...] | None:
-    """The columns that a matched row takes from the batch; None for all.
+    """Columns that a matched row takes from the batch; None for all.
 
-    A column that the batch leaves out is not known to be null: stored rows keep theirs, and only new ones have none.
+    A column that the batch leaves out is not null: stored rows keep theirs, and only new rows have none.
     """
     if request.update_columns is not None or request.data is None or request.operation not in _MATCHES:
         return request.update_columns
@@ -264,7 +264,7 @@ def _check_table(config: TableConfig, request: WriteRequest) -> None:
 
 
 def _check_storage(config: TableConfig) -> None:
-    """Raise `UnsupportedTableError` for base files that are no Parquet, and `PropertiesError` where no instant could be archived."""
+    """Raise `UnsupportedTableError` for base files that are not Parquet, and `PropertiesError` if no instant could be archived."""
     if config.base_file_format != "PARQUET":
         raise UnsupportedTableError(
             f"hoodie.table.base.file.format={config.base_file_format}: base files are read and written as Parquet only, and a table has"
@@ -275,7 +275,7 @@ def _check_storage(config: TableConfig) -> None:
 
 
 def _check_given_columns(config: TableConfig, request: WriteRequest) -> None:
-    """Rows that say that they name stored ones have the columns to do so."""
+    """Check that rows that name stored ones have the columns to do so."""
     needed = [(request.data, RECORD_KEY)] if request.given_keys else []
     needed += [(request.replaced_rows, COMMIT_SEQNO)] if request.replaced_rows is not None else []
     for rows, column in needed:
@@ -284,7 +284,7 @@ def _check_given_columns(config: TableConfig, request: WriteRequest) -> None:
 
 
 def check_payload(config: TableConfig, options: WriteOptions) -> None:
-    """Logs are merged when they are read, by what the table says: a write cannot have other rules of its own. Raises `OptionError`."""
+    """Refuse merge rules of the write's own, because readers merge logs by the table's rules. Raises `OptionError`."""
     override, marker = options.payload_class, options.delete_marker
     if config.table_type is not TableType.MERGE_ON_READ:
         return
@@ -304,7 +304,7 @@ def check_payload(config: TableConfig, options: WriteOptions) -> None:
 
 
 def refuse_cdc(config: TableConfig) -> None:
-    """Raise `UnsupportedTableError` for a table whose changes would have to be recorded (`hoodie.table.cdc.enabled`)."""
+    """Raise `UnsupportedTableError` for a table whose changes have to be recorded (`hoodie.table.cdc.enabled`)."""
     if config.cdc_enabled:
         raise UnsupportedTableError(
             "the changes of this table are to be recorded (hoodie.table.cdc.enabled=true), which this engine does not do: only new"
@@ -333,9 +333,9 @@ def _write_schema(state: TableState, request: WriteRequest) -> pa.Schema:
 
 
 def _check_columns(config: TableConfig, request: WriteRequest, ordering: OrderingFields) -> None:
-    """A column that decides on a row's key, place or order is never filled with nulls, whatever else a batch may leave out.
+    """Refuse to fill key, partition and ordering columns with nulls, whatever else a batch may leave out.
 
-    Hudi 0.15 names an ordering field `ts` in tables that have no such column, and inserts into them; so does this engine.
+    Hudi 0.15 sets an ordering field `ts` in tables without such a column and inserts into them; so does this engine.
     """
     if request.data is None or request.operation is WriteOperationType.DELETE:
         return

@@ -1,4 +1,4 @@
-"""Make a new, empty table: its `hoodie.properties`, as every Hudi version can use it (interop.md, d)."""
+"""Makes a new, empty table: its `hoodie.properties`, in a form that every Hudi version can use (interop.md, d)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _TABLE_KEYS = ("hoodie.table.keygenerator.class", HIVE_STYLE, URL_ENCODE, "hoodi
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table to be. `schema` has user columns in any Arrow form; without `record_key` rows get generated keys."""
+    """A new table. `schema` has user columns in any Arrow form; without `record_key`, keys are generated."""
 
     name: str
     schema: pa.Schema
@@ -68,16 +68,17 @@ class TableSpec:
     query: str | None = None
     """Of a materialized view."""
     version: TableVersion = TableVersion.SIX
-    """Unless `properties` say another (`hoodie.write.table.version`)."""
+    """Default, unless `properties` set another (`hoodie.write.table.version`)."""
 
     @property
     def stored_type(self) -> TableType:
-        """What the properties say for `table_type`."""
+        """Value of `table_type` in the properties."""
         return TABLE_TYPES[self.table_type]
 
 
-# Hudi from 1.1 on writes the key of a ComplexKeyGenerator with one key field as `field:value`, releases 0.14.1 to 1.0 (and we) as the bare
-# value (HUDI-7001). Hudi takes writer options from the properties too: these make it go on with bare values instead of refusing to write.
+# Since 1.1 Hudi writes the key of a ComplexKeyGenerator with one key field as `field:value`, releases 0.14.1 to 1.0 (and we) as the bare
+# value (HUDI-7001). Hudi reads writer options from the properties too: these make it continue with bare values instead of refusing to
+# write.
 _BARE_SINGLE_KEYS = {
     "hoodie.write.complex.keygen.new.encoding": "true",
     "hoodie.write.complex.keygen.validation.enable": "false",
@@ -85,9 +86,9 @@ _BARE_SINGLE_KEYS = {
 
 
 def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] = MappingProxyType({})) -> TableConfig:
-    """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written to later.
+    """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written later.
 
-    `defaults` are options that its writers have besides.
+    `defaults` are additional options of its writers.
     """
     options = WriteOptions.read(spec.properties)
     version = TABLE_VERSION.read(spec.properties) or TABLE_VERSION.read(defaults)
@@ -153,14 +154,16 @@ def _check_ordering(spec: TableSpec, schema: pa.Schema, name: str) -> None:
 
 
 def _index(options: WriteOptions) -> dict[str, Any]:
-    """The index of the table's life, in full: a default may change, its buckets may not."""
+    """The complete index settings: a default may change later, but the table's buckets may not."""
     if options.index_type != "BUCKET":
         return {INDEX_TYPE.key: "GLOBAL_SIMPLE"}
     return {NUM_BUCKETS.key: options.num_buckets}
 
 
 def usual_payload(ordering_fields: Sequence[str]) -> str:
-    """By default. It is stored, also for copy-on-write tables, where Hudi 0.15 stores none: other writers would take their own."""
+    """Default payload class. It is stored, also for copy-on-write tables, for which Hudi 0.15 stores none, so that other writers do not use
+    theirs.
+    """
     return "DefaultHoodieRecordPayload" if ordering_fields else "OverwriteWithLatestAvroPayload"
 
 
@@ -178,7 +181,7 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
         "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
         **stored_defaults({**_index(options), **{key: value for key, value in given.items() if key in OPTIONS}}),
         **{key: str(value) for key, value in given.items() if key not in OPTIONS},
-        # Under their own names: whoever reads logs has to know them.
+        # Under their own names: readers of logs must know them.
         **options.delete_marker,
         **{key: value for key, value in spec.constraints.properties().items() if value is not None},
         **({} if spec.query is None else {MATERIALIZED_KEY: spec.query}),

@@ -1,4 +1,4 @@
-"""Partitions as users name them."""
+"""Partitions, as users name them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lakehouse_engine.record.keys.keygen import key_generator_of
 
 
 def partition_paths_of(config: TableConfig, partitions: Sequence[str | Mapping[str, Any]], schema: pa.Schema) -> tuple[str, ...]:
-    """Partition paths from paths, or from mappings of every partition column to its value, which is cast to its type in `schema`.
+    """Partition paths from paths, or from mappings of every partition column to its value, cast to its type in `schema`.
 
-    Raises `PartitionValueError` for what names no partition of the table, `OptionError` for a single one that is not in a list.
+    Raises `PartitionValueError` for what names no partition, `OptionError` for a single one outside of a list.
     """
     if isinstance(partitions, str | Mapping):
         raise OptionError(f"partitions come in a list: [{partitions!r}] instead of {partitions!r}", table=config.name)
@@ -23,7 +23,7 @@ def partition_paths_of(config: TableConfig, partitions: Sequence[str | Mapping[s
 
 
 def _checked(config: TableConfig, path: str) -> str:
-    """A path may have more levels than columns, where values hold slashes; with fewer, or other names, it would silently name nothing."""
+    """A path may have more levels than columns (values with slashes). With fewer, or other names, it would silently match nothing."""
     fields = config.partition_fields
     if not fields:
         if path:
@@ -56,6 +56,6 @@ def _type(schema: pa.Schema, name: str) -> pa.DataType | None:
 
 
 def _value(value: Any, kind: pa.DataType | None) -> pa.Array:
-    """One value as its column holds it: `1.1` of a decimal column is in the directory of `1.10`."""
+    """A value as its column stores it: `1.1` of a decimal column is in the directory of `1.10`."""
     guessed = pa.array([value], pa.string() if value is None else None)
     return guessed if kind is None or guessed.type == kind else guessed.cast(kind)

@@ -1,4 +1,4 @@
-"""What a caller wants written."""
+"""What a caller wants to write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts for the caller, from the commit record."""
+"""Counts for the caller, from the commit metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEW_GROUP = "null"
 def result_of(
     state: TableState, instant: str, metadata: HoodieCommitMetadata, *, dropped: int = 0, moves: int = 0, was_written: bool = False
 ) -> WriteResult:
-    """What a commit did. A record that moved to another partition (`moves`) is an update, though it was deleted and inserted.
+    """What a commit did. A record that changed partition (`moves`) is an update, although it was deleted and inserted.
 
     `state` is the table before it, or later.
     """
@@ -48,7 +48,7 @@ def _before(state: TableState, instant: str) -> Timeline:
 
 
 def no_change(state: TableState, operation: WriteOperationType, dropped: int = 0) -> WriteResult:
-    """Nothing was written and there is no commit."""
+    """Nothing was written; there is no commit."""
     last = state.timeline.writes().completed().last()
     return WriteResult(
         operation=operation,

@@ -1,7 +1,7 @@
-"""Two routes from a batch to the tasks of its commit, which give the same rows.
+"""Two routes from a batch to its commit's tasks, with the same result.
 
-Small: the keys of the batch are in this process, and tasks get them. Large: they are dealt into shares, which tasks plan
-(`write.shares`), and this process holds none. What the keys weigh decides, by `lakehouse.write.broadcast.max.bytes`.
+Small: the batch's keys are in this process, and tasks get them. Large: they are split into shares, which tasks plan (`write.shares`), and
+this process holds none. The weight of the keys decides, by `lakehouse.write.broadcast.max.bytes`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
 
 _SAMPLE = 1000
 _BYTES_OF_ROW = 16
-"""What planning holds of a row beside its key and partition path: numbers of it, and where it is stored."""
+"""Bytes per row besides key and partition path during planning: its numbers, and its place."""
 
 
 class Route(StrEnum):
@@ -47,9 +47,7 @@ class Route(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """Tasks of a commit. `partitions` are those that the batch names; `dropped` rows had a key that another row has too,
-    of the batch or stored.
-    """
+    """Tasks of a commit. `partitions` are named by the batch; `dropped` rows shared a key with another row, of the batch or stored."""
 
     plan: WritePlan | RoutedPlan
     route: Route
@@ -62,7 +60,7 @@ class PlannedWrite:
 
     @property
     def moves(self) -> int:
-        """Records that leave one partition for another."""
+        """Records that change partition."""
         return self.plan.moves
 
     def profile(self) -> Mapping[str, tuple[HoodieWriteStat, ...]]:
@@ -78,7 +76,7 @@ class PlannedWrite:
 
 
 def plan_write(state: TableState, batches: Batches, files: FileContext, runner: TaskRunner) -> PlannedWrite:
-    """Plan what a request writes. Raises as the planners, and as `check_complete` of the partitions that rows find their file groups in."""
+    """Plan a request. Raises as the planners, and as `check_complete` for the partitions of its rows."""
     given, replaced = Given(batches.source(files.instant_time), batches.reduction), batches.replaced()
     if batches.context.soft is not None and batches.request.operation is WriteOperationType.INSERT:
         check_none_is_kept(state, batches.context, given.source)
@@ -91,14 +89,14 @@ def plan_write(state: TableState, batches: Batches, files: FileContext, runner: 
 
 
 def _weight(source: RowSource) -> int:
-    """About what the keys of a batch take in memory."""
+    """Approximate memory of the batch's keys."""
     sample = source.slice(0, _SAMPLE).select([RECORD_KEY, PARTITION_PATH])
     return int(source.num_rows * (sample.nbytes / max(1, sample.num_rows) + _BYTES_OF_ROW))
 
 
 @dataclass(frozen=True, slots=True)
 class _Planning:
-    """What both routes start from; see `plan_write`."""
+    """Start of both routes; see `plan_write`."""
 
     state: TableState
     batches: Batches
@@ -164,7 +162,7 @@ class _Planning:
         return Write(batches.request.operation, context, self.files, target, self.all_new, batches.drops_deletions)
 
     def _check(self, partitions: frozenset[str]) -> None:
-        """Raise as `check_complete` where the batch goes; `prepare` has asked of the whole table where rows are looked for in all of it."""
+        """Raise as `check_complete` for the batch's partitions; `prepare` has checked the whole table if rows are looked up everywhere."""
         if not self.all_new:
             check_complete(self.state, partitions)
 

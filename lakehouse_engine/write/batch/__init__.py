@@ -1,1 +1,1 @@
-"""The rows that a write was given: keyed, staged, and reduced to those that count."""
+"""The rows of a write: keyed, staged, and reduced to those that count."""

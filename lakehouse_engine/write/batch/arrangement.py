@@ -1,4 +1,4 @@
-"""How rows that go into new file groups are dealt to tasks and ordered: Hudi's modes of sorting a bulk insert."""
+"""How rows for new file groups are distributed to tasks and ordered: Hudi's sort modes of a bulk insert."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class SortMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Where rows go, and in which order. Picklable.
+    """Distribution and order of rows. Picklable.
 
-    `partition_columns` are those that partition paths are made of. `order` has columns of keyed rows: the partition path first, then those
-    that the option names, or the record key. Without any, rows stay in the order in which they come.
+    `partition_columns` make the partition path. `order` has columns of keyed rows: the partition path first, then the option's, or the
+    record key. If empty, rows keep their order.
     """
 
     mode: SortMode
@@ -43,9 +43,9 @@ class Arrangement:
 
     @classmethod
     def of(cls, options: WriteOptions, config: TableConfig, schema: pa.Schema) -> Arrangement:
-        """What the options of a write ask for, of a table with these columns. Keys that are made up at insert are not sorted by.
+        """Arrangement that a write's options ask for, for a table with these columns. Keys generated at insert are not sorted by.
 
-        Raises `OptionError` for columns to sort by that are not there or have no order.
+        Raises `OptionError` for sort columns that do not exist or have no order.
         """
         mode = SortMode(options.sort_mode)
         named = _named(schema, options.sort_columns)
@@ -59,7 +59,7 @@ class Arrangement:
         return sort_rows(keyed, self.order, SortLayout.LINEAR) if self.order else keyed
 
     def places(self, columns: pa.Table) -> npt.NDArray[np.int64]:
-        """The numbers of rows in order, by the columns that `order` names."""
+        """Row numbers in order, by the columns of `order`."""
         return sort_order(columns, self.order, SortLayout.LINEAR)
 
 

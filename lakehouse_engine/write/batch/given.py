@@ -1,4 +1,4 @@
-"""Rows in this process, in whatever form a caller has them, as the input of a write."""
+"""Rows in this process, in any supported form, as the input of a write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def arrow_input(data: Any) -> ArrowInput:
 
 
 def _table_of(data: Any) -> pa.Table:
-    """Raises whatever reading the rows does: a reader, and objects in a frame, are code of the caller."""
+    """Raises whatever reading the rows raises: a reader, and objects in a frame, are the caller's code."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):

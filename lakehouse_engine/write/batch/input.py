@@ -1,6 +1,6 @@
-"""A batch on its way in: brought to the table's schema, given keys, and reduced to one row a key.
+"""Incoming rows: brought to the table's schema, given keys, and reduced to one row per key.
 
-An `Input` is what a write was called with. The engine knows two: Arrow data (here) and Spark DataFrames (`spark/input.py`).
+An `Input` is what a write was called with: Arrow data (here) or a Spark DataFrame (`spark/input.py`).
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
 from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE, split_by_partition
 
 _WORTH_SPLITTING = 200_000
-"""Rows of one partition from which a file is written by every processor, although fewer files would hold them."""
+"""Rows of one partition from which every processor writes a file, although fewer files would hold them."""
 
 _STAGING_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Keying:
-    """How raw rows become rows of the table: canonical types, the table's columns, record key and partition path.
+    """Converts raw rows to rows of the table: canonical types, the table's columns, record key and partition path.
 
-    Picklable; runs where the rows are. `schema` has the table's user columns; `columns` restricts the result to some of them (a
-    delete needs keys only). Every row keeps `constraints`; with `soft` deletions stay rows. A table without key fields has its keys made
-    from `instant_time` (empty where there is none yet) and where a row was met; with `given_keys` those of new rows, whose given key is
-    null.
+    Picklable; runs where the rows are. `schema` has the table's user columns; `columns` limits the result to some (a delete needs only
+    keys). Every row must satisfy `constraints`; with `soft`, deletions stay rows. In a table without key fields, keys are made from
+    `instant_time` (empty if there is none yet) and the row's place; with `given_keys`, only for new rows, whose given key is null.
     """
 
     schema: pa.Schema
@@ -60,7 +59,7 @@ class Keying:
     soft: SoftDeletes | None = None
 
     def key(self, rows: pa.Table, *, task: int = 0, first_row: int = 0) -> pa.Table:
-        """Rows with `_hoodie_record_key` and `_hoodie_partition_path` in front. Raises `WriteError`s for rows that cannot be held."""
+        """Rows with `_hoodie_record_key` and `_hoodie_partition_path` first. Raises `WriteError`s for rows that cannot be stored."""
         given = rows.column(RECORD_KEY) if self.given_keys else None
         user = rows.drop_columns([RECORD_KEY]) if self.given_keys else rows
         if any(map(has_untyped, user.schema.types)):
@@ -80,7 +79,7 @@ class Keying:
 
 @dataclass(frozen=True, slots=True)
 class DeleteKeying:
-    """How rows that only name keys become keyed rows; `schema` has the key (and partition) columns that are used.
+    """Converts rows that only name keys to keyed rows; `schema` has the key (and partition) columns that are used.
 
     `given_keys`: rows carry `_hoodie_record_key`, and `_hoodie_partition_path` unless the index is global.
     """
@@ -105,9 +104,9 @@ class DeleteKeying:
 
 @dataclass(frozen=True, slots=True)
 class RowNumberKeying:
-    """How rows that only name stored rows, by `_hoodie_commit_seqno`, become keyed rows: the number stands for the key.
+    """Converts rows that name stored rows by `_hoodie_commit_seqno` to keyed rows, with that number as key.
 
-    `are_placed`: they also say where they are, by `_hoodie_partition_path` and `_hoodie_file_name`.
+    `are_placed`: they also have `_hoodie_partition_path` and `_hoodie_file_name`.
     """
 
     are_placed: bool = False
@@ -137,7 +136,7 @@ def _nowhere(count: int) -> pa.Array:
 
 
 def keyed_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of keyed rows."""
+    """Schema of keyed rows."""
     return pa.schema([pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string()), *schema])
 
 
@@ -151,24 +150,24 @@ class RowKeying(Protocol):
 
 
 class Input(Protocol):
-    """Raw rows that a write was given. Evaluated at most once by either method (`stage.Stage` sees to it)."""
+    """Raw rows of a write. Read at most once by either method (ensured by `stage.Stage`)."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Their Arrow schema, before any conversion."""
+        """Arrow schema before any conversion."""
         ...
 
     @property
     def is_query(self) -> bool:
-        """Whether to read them is to compute them, for as long as that takes."""
+        """True if reading the rows runs a query."""
         ...
 
     def stage(
         self, keying: RowKeying, storage: Storage, folder: Callable[[], str], arrangement: Arrangement | None = None
     ) -> RowSource:
-        """All rows, keyed, where every task can read them again and again; files, if any are made, go below `folder()` of the table.
+        """All rows, keyed and readable repeatedly by every task; files, if needed, are below `folder()` of the table.
 
-        With an arrangement, rows are in its order, and in files as it deals them.
+        With an arrangement, rows are in its order, and distributed to files accordingly.
         """
         ...
 
@@ -215,14 +214,14 @@ class ArrowInput:
         return runner.run(create_file, tasks, name="write")
 
     def _keyed(self, keying: RowKeying, threads: int) -> pa.Table:
-        """All rows keyed, in slices side by side; slices are numbered so that generated keys differ."""
+        """All rows keyed, in parallel slices; slices are numbered so that generated keys differ."""
         pieces = threads if self.table.num_rows >= _WORTH_SPLITTING else 1
         slices = [(number, self.table.slice(low, high - low)) for number, (low, high) in enumerate(_cuts(self.table.num_rows, pieces))]
         return pa.concat_tables(LocalRunner(threads).run(lambda piece: keying.key(piece[1], task=piece[0]), slices, name="key"))
 
 
 def _cuts(rows: int, pieces: int) -> list[tuple[int, int]]:
-    """The bounds of `pieces` pieces of about equal length; one empty piece where there are no rows."""
+    """Bounds of `pieces` pieces of about equal length; one empty piece without rows."""
     return list(itertools.pairwise(rows * number // pieces for number in range(pieces + 1)))
 
 
@@ -230,8 +229,8 @@ def _cuts(rows: int, pieces: int) -> list[tuple[int, int]]:
 class Batch:
     """A staged batch reduced to the rows that count.
 
-    `keys[i]` is the record key of source row `rows[i]`; `partitions[i]` its partition path; `duplicates` rows were dropped because
-    another row of their key is later.
+    `keys[i]` is the record key of source row `rows[i]`; `partitions[i]` its partition path; `duplicates` rows were dropped because another
+    row of their key is later.
     """
 
     source: RowSource
@@ -247,12 +246,12 @@ class Batch:
         return cls(source, np.empty(0, np.int64), pa.array([], pa.string()), paths, 0)
 
     def part(self, indices: Rows) -> Batch:
-        """Some rows, as a batch of the same source."""
+        """Some rows as a batch of the same source."""
         chosen = pa.array(indices, pa.int64())
         return Batch(self.source, self.rows[indices], self.keys.take(chosen), self.partitions.take(chosen), 0)
 
     def without(self, other: Batch, *, is_global: bool) -> Batch:
-        """The rows whose keys are not in another batch."""
+        """Rows whose keys are not in another batch."""
         both = pc.is_in(self.identity(is_global), value_set=other.identity(is_global))
         return self.part(np.flatnonzero(~both.to_numpy(zero_copy_only=False)).astype(np.int64))
 
@@ -265,7 +264,7 @@ class Batch:
         return {names[codes[piece[0]]]: piece for piece in np.split(order, cuts) if len(piece)}
 
     def identity(self, is_global: bool) -> pa.Array:
-        """What is unique in a table: the record key, with the partition path unless `is_global`."""
+        """Columns that are unique in a table: the record key, with the partition path unless `is_global`."""
         return self.keys if is_global else pc.binary_join_element_wise(pc.cast(self.partitions, pa.string()), self.keys, "\x00")
 
 
@@ -278,11 +277,11 @@ def reduce_batch(
     merger: RecordMerger | None = None,
     rows: Rows | None = None,
 ) -> Batch:
-    """Keep the latest row of every key (of every key and partition unless `is_global`) of some `rows` (ascending), None for all.
+    """Keep the latest row of every key (and partition unless `is_global`) among `rows` (ascending; None for all).
 
-    The greatest ordering value wins, a null one is the least, and of equal ones the last row or, as `merger` has it, the first; where
-    older rows matter to that, they fill the nulls of the latest. With policy `ERROR` several rows of one key raise `DuplicateKeyError`
-    naming some. Raises `SchemaIncompatibleError` as `OrderingFields.offered`.
+    The greatest ordering value wins, null being the least; of equal ones the last row or, if `merger` says so, the first. If `merger`
+    combines rows, older rows fill the latest row's nulls. With policy `ERROR`, several rows of one key raise `DuplicateKeyError` with
+    examples. Raises `SchemaIncompatibleError` as `OrderingFields.offered`.
     """
     table = source.columns([RECORD_KEY, PARTITION_PATH, *ordering.roots], rows)
     numbers = np.arange(table.num_rows, dtype=np.int64) if rows is None else rows
@@ -304,7 +303,7 @@ def reduce_batch(
 def _filled_in(
     source: RowSource, numbers: Rows, identity: pa.Array, kept: Rows, ordering: OrderingFields, merger: RecordMerger
 ) -> RowSource:
-    """The source with the last row of every repeated key made of all rows of that key."""
+    """The source with the last row of every repeated key combined from all rows of that key."""
     left_out = np.setdiff1d(np.arange(len(identity), dtype=np.int64), kept)
     repeated = pc.is_in(identity, value_set=identity.take(pa.array(left_out)))
     rows = np.flatnonzero(repeated.to_numpy(zero_copy_only=False)).astype(np.int64)
@@ -316,7 +315,7 @@ def _filled_in(
 
 
 def unreduced(source: RowSource, rows: Rows | None = None) -> Batch:
-    """Every row of a staged batch (or some), duplicates included."""
+    """Every row of a staged batch (or some), including duplicates."""
     table = source.columns([RECORD_KEY, PARTITION_PATH], rows)
     numbers = np.arange(source.num_rows, dtype=np.int64) if rows is None else rows
     return Batch(source, numbers, _flat(table.column(RECORD_KEY)), _encoded(table.column(PARTITION_PATH)), 0)

@@ -1,8 +1,8 @@
-"""The key generator of a write, in the form that the keys stored in the table have.
+"""Key generator of a write, in the form of the table's stored keys.
 
-Hudi's versions and writers make two texts of the same key in two cases, and mixing them makes duplicates silently: the key of a single
+Hudi's versions and writers produce two texts for the same key in two cases, and mixing them silently makes duplicates: the key of a single
 field by `ComplexKeyGenerator` (`id:17` or `17`, HUDI-7001), and timestamps (a number of microseconds, or text). No property says which.
-Stored rows also tell whether the properties are true at all: a key that these would not make is one that no upsert would find.
+Stored rows also show whether the properties are true at all: no upsert would find a key that they do not produce.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NUMBER = re.compile(r"-?[0-9]+")
 _META_FIELDS = "hoodie.populate.meta.fields"
 _BARE_KEYS = "hoodie.write.complex.keygen.new.encoding"
 _PARTITIONS, _OUR_PARTITIONS = 4, 2
-"""Partitions to take a sample of: of a table that others made, and of one of ours, which others may have written to."""
+"""Number of sampled partitions: for a table of others, and for one of ours, which others may have written too."""
 
 
 def key_generator_for(state: TableState, schema: pa.Schema, options: Mapping[str, str], *, moved: bool) -> KeyGenerator:
-    """What makes keys and partition paths of a batch. `schema` has the table's user columns, `options` are those of key generators.
+    """Makes keys and partition paths of a batch. `schema` has the table's user columns, `options` are the key generator's.
 
-    `moved`: stored rows may be in another partition than their columns say. Raises `UnsupportedTableError`, before anything is written,
-    where the table's properties contradict each other or what is stored, and as `key_generator_of`.
+    `moved`: stored rows may be in another partition than their columns say. Raises `UnsupportedTableError`, before anything is written, if
+    the table's properties contradict each other or stored rows, and as `key_generator_of`.
     """
     config = state.config
     check_key_rules(config, schema.names)
@@ -83,7 +83,7 @@ def _settled_keys(
 def _key_forms(
     config: TableConfig, generator: FieldKeyGenerator, schema: pa.Schema, options: Mapping[str, str]
 ) -> list[FieldKeyGenerator]:
-    """Every form that Hudi gives such keys, first the one for a table without rows."""
+    """Every form that Hudi gives such keys, starting with the one for a table without rows."""
     kinds = [kind for field in generator.record_key_fields if (kind := type_of(schema, field)) is not None]
     both = len(generator.record_key_fields) == 1 and family_of(config.key_generator) == "ComplexKeyGenerator"
     bare = config.properties.get(_BARE_KEYS, "true").strip().lower() != "false"
@@ -94,12 +94,12 @@ def _key_forms(
 
 
 def _same(stored: str | None, made: str | None) -> bool:
-    """Whether a stored key is the one made of its row, as far as one can be made here."""
+    """True if a stored key is the one made from its row, as far as it can be made here."""
     return made is None or stored == made
 
 
 def _texts(make: Callable[[pa.Table], pa.Array], rows: pa.Table, refusal: type[LakehouseError]) -> list[str | None]:
-    """What is made of a few rows; None for one whose values are refused, which others' tables may have."""
+    """Keys made from a few rows; None for a row with refused values, which other writers' tables may have."""
     try:
         return list(make(rows).to_pylist())
     except refusal:
@@ -109,8 +109,8 @@ def _texts(make: Callable[[pa.Table], pa.Array], rows: pa.Table, refusal: type[L
 
 
 def _check_meta(config: TableConfig, sample: StoredSample) -> None:
-    """Raise `UnsupportedTableError` where keys are stored and should not be, or the other way round."""
-    # Hudi leaves them empty, or null where its row writer is at work.
+    """Raise `UnsupportedTableError` if keys are stored and should not be, or are missing."""
+    # Hudi leaves them empty, or null with its row writer.
     without = sum(not key for key in sample.rows.column(RECORD_KEY).to_pylist())
     if without != (0 if config.populates_meta_fields else sample.rows.num_rows):
         has = "rows without meta columns" if config.populates_meta_fields else "rows with meta columns"
@@ -127,7 +127,7 @@ def _check_generated(config: TableConfig, stored: Sequence[StoredSample]) -> Non
 
 
 def _check_made(config: TableConfig, sample: StoredSample, made: Mapping[FieldKeyGenerator, Sequence[str | None]]) -> None:
-    """Raise `UnsupportedTableError` for a stored key that no form makes of its row."""
+    """Raise `UnsupportedTableError` for a stored key that no form makes from its row."""
     for number, key in enumerate(sample.rows.column(RECORD_KEY).to_pylist()):
         texts = [given[number] for given in made.values()]
         if not any(_same(key, text) for text in texts):
@@ -138,7 +138,7 @@ def _check_made(config: TableConfig, sample: StoredSample, made: Mapping[FieldKe
 
 
 def _has_other_form(state: TableState, form: FieldKeyGenerator, sample: StoredSample) -> bool:
-    """Whether the least or greatest key of the file is a timestamp in the form that its first rows do not have."""
+    """True if the file's least or greatest key is a timestamp in another form than in its first rows."""
     if sample.base is None or len(form.record_key_fields) != 1 or form.prefix_single:
         return False
     kind = type_of(sample.rows.schema, form.record_key_fields[0])
@@ -174,15 +174,15 @@ def _path_forms(generator: FieldKeyGenerator, schema: pa.Schema) -> list[FieldKe
 
 
 def _in_place(form: FieldKeyGenerator, sample: StoredSample, *, some: bool = False) -> bool:
-    """Whether all rows (or some) are in the partition that their columns say."""
+    """True if all rows (or some) are in the partition that their columns say."""
     made = [text for text in _texts(form.partition_paths, sample.rows, PartitionValueError) if text is not None]
     hits = [text == sample.partition_path for text in made]
     return not hits or (any(hits) if some else all(hits))
 
 
 def _refuse_other_path(config: TableConfig, generator: FieldKeyGenerator, sample: StoredSample) -> None:
-    """A row may be in another partition than its columns say (`hoodie.simple.index.update.partition.path=false`), but in no directory that
-    is made in another way.
+    """A row may be in another partition than its columns say (`hoodie.simple.index.update.partition.path=false`), but never in a directory
+    of another form.
     """
     if bool(sample.partition_path) is not bool(generator.partitioning):
         raise _foreign_path(config, generator, sample, "hoodie.table.partition.fields or hoodie.table.keygenerator.class")

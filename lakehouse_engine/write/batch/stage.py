@@ -1,7 +1,7 @@
-"""The rows that a write was given: read once, before the table is locked, and kept for as often as files are made of them.
+"""Rows of a write: read once, before the table is locked, and kept for repeated use.
 
-A query can take hours, and other writers do not wait for it. What it gave is keyed by the table as it was then. Where the table has other
-columns by the time it is locked, the kept rows are keyed again; the query is not run again.
+A query can take hours, and other writers do not wait for it. Its rows are keyed for the table as it was then. If the table has other
+columns once it is locked, the kept rows are keyed again; the query is not repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lakehouse_engine.write.source import Rows, RowSource
 
 
 class Stage:
-    """The rows of one write. A context manager: at its end they are gone."""
+    """The rows of one write. A context manager: they are removed at its end."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage, self._area = storage, StagingArea(storage)
@@ -36,11 +36,11 @@ class Stage:
         self._area.remove()
 
     def folder(self) -> str:
-        """A folder for what is made of the rows, which goes with them."""
+        """Folder for results made from the rows, removed with them."""
         return self._area.folder()
 
     def check_there(self, table: str) -> None:
-        """Raise `CommitConflictError` where the rows are gone with a table that was dropped or replaced while they were read."""
+        """Raise `CommitConflictError` if the rows disappeared with a table that was dropped or replaced while they were read."""
         if not self._area.is_there():
             raise CommitConflictError(
                 "another table was put in the place of this one while rows for it were read; nothing was written: run it again",
@@ -48,13 +48,13 @@ class Stage:
             )
 
     def holds(self, data: Input) -> bool:
-        """Whether rows of `data` are kept."""
+        """True if rows of `data` are kept."""
         return id(data) in self._held
 
     def rows(self, data: Input, keying: RowKeying, arrangement: Arrangement | None = None) -> RowSource:
-        """Rows of `data`, keyed; it is evaluated, and arranged, at the first call for it.
+        """Keyed rows of `data`; read and arranged on the first call.
 
-        Raises `WriteError`s for rows that cannot be held.
+        Raises `WriteError`s for rows that cannot be stored.
         """
         held = self._held.get(id(data))
         if held is not None and held[0] == keying:
@@ -66,7 +66,7 @@ class Stage:
 
 
 def _as_given(source: RowSource, offered: pa.Schema) -> pa.Table:
-    """Kept rows without what keying added to them, but for the times of deletions, whose marks it took."""
+    """Kept rows without the added key columns, but with deletion times, because their marks were removed."""
     names = {name.lower() for name in (*offered.names, DELETED_AT)}
     rows = source.take(None)
     return rows.select([name for name in rows.column_names if name.lower() in names])
@@ -74,8 +74,8 @@ def _as_given(source: RowSource, offered: pa.Schema) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class DatedSource:
-    """Rows whose keys are made up of the instant and where the row was met, kept from before there was an instant. `some_given`: others
-    have the key that they are stored under.
+    """Rows whose keys are generated from the instant and their place, kept from before there was an instant. `some_given`: others have
+    their stored key.
     """
 
     source: RowSource
@@ -112,6 +112,6 @@ class DatedSource:
         kept = rows.column(at)
         keys = pc.binary_join_element_wise(self.instant_time, kept, "")
         if self.some_given:
-            # A given key begins with the instant that it was made at.
+            # A given key begins with the instant at which it was made.
             keys = pc.if_else(pc.starts_with(kept, "_"), keys, kept)
         return rows.set_column(at, rows.schema.field(at), keys)

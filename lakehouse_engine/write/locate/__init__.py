@@ -1,1 +1,1 @@
-"""Where the keys of a batch are stored, and what becomes of the stored rows."""
+"""Finds where keys of a batch are stored, and what happens to the stored rows."""

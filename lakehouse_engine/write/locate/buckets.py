@@ -1,4 +1,4 @@
-"""Rows of a batch by the bucket that takes them, for tables with the BUCKET index."""
+"""Groups a batch's rows by bucket, for tables with the BUCKET index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakehouse_engine.write.source import Rows
 
 @dataclass(frozen=True, slots=True)
 class BucketRows:
-    """Rows of a batch, by their indices (ascending), that one bucket of a partition takes; `piece` is None for a new bucket."""
+    """Row indices (ascending) of one bucket of a partition; `piece` is None for a new bucket."""
 
     partition: str
     bucket: int
@@ -23,7 +23,7 @@ class BucketRows:
 
 
 def rows_by_bucket(layout: BucketLayout, batch: Batch, view: Slices | None) -> Iterator[BucketRows]:
-    """The rows of a batch for every bucket that gets some; without a `view` all buckets are new.
+    """Rows of every non-empty bucket; without a `view` all buckets are new.
 
     Raises as `BucketLayout.buckets` and `slices_by_bucket`.
     """
@@ -34,6 +34,6 @@ def rows_by_bucket(layout: BucketLayout, batch: Batch, view: Slices | None) -> I
 
 
 def place_in_buckets(layout: BucketLayout, batch: Batch, view: Slices, indices: Rows) -> Iterator[BucketRows]:
-    """As `rows_by_bucket`, for some rows of the batch."""
+    """`rows_by_bucket` for some rows of the batch."""
     for found in rows_by_bucket(layout, batch.part(indices), view):
         yield BucketRows(found.partition, found.bucket, found.piece, indices[found.rows])

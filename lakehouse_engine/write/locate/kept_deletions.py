@@ -1,4 +1,4 @@
-"""Rows that were deleted softly, and whose keys an insert brings: both would be stored, and the next upsert would bring both back."""
+"""Refuses inserts of keys whose softly deleted row is stored: both would be stored, and the next upsert would revive both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakehouse_engine.write.source import RowSource
 
 
 def check_none_is_kept(state: TableState, context: WriteContext, rows: RowSource) -> None:
-    """Raise `DuplicateKeyError` where the deleted row of the key of one of the rows is stored. The rows are keyed."""
+    """Raise `DuplicateKeyError` if a deleted row with the key of one of the (keyed) rows is stored."""
     kept = _kept(state, context)
     if not len(kept):
         return
@@ -35,7 +35,7 @@ def check_none_is_kept(state: TableState, context: WriteContext, rows: RowSource
 
 
 def _kept(state: TableState, context: WriteContext) -> pa.Array:
-    """What identifies the deleted rows that are stored."""
+    """Identities of the stored deleted rows."""
     config, schema = context.config, table_schema(state)
     if hidden_column(config, schema) is None:
         return pa.array([], pa.string())

@@ -1,4 +1,4 @@
-"""What a write knows of the logs that are there before it: from the commits that wrote them, and by reading them."""
+"""What a write knows about existing logs: from the commits that wrote them, and by reading them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakehouse_engine.write.context import WriteContext
 
 
 class LogFacts(Protocol):
-    """What commits say of the logs of a table."""
+    """What commits say about a table's logs."""
 
     @property
     def promises(self) -> Mapping[FileGroupId, Sequence[LogPromise]]: ...
@@ -30,12 +30,12 @@ class LogFacts(Protocol):
 
     @property
     def changes(self) -> Mapping[str, tuple[int, int]]:
-        """Path of a log -> how many records commits say that they inserted and deleted there."""
+        """Path of a log -> number of records that commits inserted and deleted there."""
         ...
 
 
 class _Facts:
-    """Those of a state, read when they are first asked for."""
+    """Those of a state, read on demand."""
 
     def __init__(self, state: TableState) -> None:
         self._state = state
@@ -79,7 +79,7 @@ class KnownFacts:
 
 @dataclass(frozen=True, slots=True)
 class SliceLogs:
-    """The logs of a table's slices, as one write sees them. `buckets`: the table has the BUCKET index."""
+    """Logs of a table's slices, as one write sees them. `buckets`: the table has the BUCKET index."""
 
     reader: SliceReader
     buckets: bool
@@ -92,28 +92,28 @@ class SliceLogs:
         return cls(reader, isinstance(context.index, BucketIndex), _Facts(state))
 
     def of_slices(self, slices: Sequence[FileSlice]) -> SliceLogs:
-        """The same for some slices only, to be sent to another process."""
+        """The same for some slices, to be sent to another process."""
         return SliceLogs(self.reader, self.buckets, KnownFacts.of(self.facts, slices))
 
     def logged(self, piece: FileSlice) -> LoggedSlice:
         return LoggedSlice(piece, tuple(self.facts.promises.get(piece.group, ())), self.facts.told)
 
     def may_insert(self, piece: FileSlice) -> bool:
-        """Whether logs of the slice may have keys that its base file has not.
+        """True if logs of the slice may have keys that its base file lacks.
 
-        Writers with a bucket index do not know what they insert, and count all as updates; the names of their file groups tell.
+        Writers with a bucket index do not know what they insert and count all as updates; file group names show such writers.
         """
         if not piece.log_files or piece.base_file is None or self.buckets or has_bucket(piece.file_id):
             return bool(piece.log_files)
         return self._unknown(piece) or any(self._count(piece, 0))
 
     def may_delete(self, piece: FileSlice) -> bool:
-        """Whether keys of the slice's base file may be deleted by its logs."""
+        """True if logs may delete keys of the slice's base file."""
         return bool(piece.log_files) and (bool(self.reader.rules.marks.column) or self._unknown(piece) or any(self._count(piece, 1)))
 
     def _count(self, piece: FileSlice, which: int) -> list[int]:
         return [self.facts.changes[log.path][which] for log in piece.log_files]
 
     def _unknown(self, piece: FileSlice) -> bool:
-        """Whether there is a log that no commit on the timeline tells of: those of archived ones may hold anything."""
+        """True if there is a log without a commit on the timeline: logs of archived commits may hold anything."""
         return any(log.path not in self.facts.changes for log in piece.log_files)

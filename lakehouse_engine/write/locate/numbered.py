@@ -1,4 +1,4 @@
-"""Finds stored rows by their `_hoodie_commit_seqno`, which tells rows apart that have one key."""
+"""Finds stored rows by `_hoodie_commit_seqno`, which distinguishes rows with equal keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 @dataclass(frozen=True, slots=True)
 class NumbersTask:
-    """Look for rows of a slice, merged with its logs, that have one of the `seqnos`."""
+    """Look for rows of a slice, merged with its logs, with one of the `seqnos`."""
 
     reader: SliceReader
     piece: LoggedSlice
@@ -36,7 +36,7 @@ class NumbersTask:
 
 @dataclass(frozen=True, slots=True)
 class FoundNumbers:
-    """The numbers that are there; `positions` are those of the rows in the base file, where the slice has no logs."""
+    """Numbers that were found; `positions` are the rows' positions in the base file, if the slice has no logs."""
 
     piece: FileSlice
     positions: Rows
@@ -56,7 +56,7 @@ def find_numbers(task: NumbersTask) -> FoundNumbers:
 
 
 def numbered_rows(target: Target, numbers: Batch, runner: TaskRunner) -> list[FoundNumbers]:
-    """Where the rows are whose numbers are the keys of `numbers`: in the files that they name, and in the others if some are not there."""
+    """Places of the rows whose numbers are the keys of `numbers`: in the files that they name, and in others if some are not there."""
     if not len(numbers.keys):
         return []
     slices = target.view.latest_slices()
@@ -69,13 +69,13 @@ def numbered_rows(target: Target, numbers: Batch, runner: TaskRunner) -> list[Fo
 
 
 def unfound(numbers: Batch, found: Sequence[FoundNumbers]) -> int:
-    """How many of the numbers are not among those found. Several rows may have one: copies that a log makes of a row."""
+    """Count of numbers that were not found. Several rows may share one: copies of a row in logs."""
     stored = pc.count_distinct(pa.chunked_array([one.seqnos for one in found], pa.string())).as_py()
     return int(pc.count_distinct(numbers.keys).as_py()) - int(stored)
 
 
 def named_files(rows: RowSource | pa.Table) -> set[tuple[str, str]]:
-    """Partition paths and `_hoodie_file_name` that stand in rows, each once."""
+    """Distinct partition paths and `_hoodie_file_name`s in rows."""
     columns = [PARTITION_PATH, FILE_NAME]
     said = rows.select(columns) if isinstance(rows, pa.Table) else rows.columns(columns)
     distinct = said.group_by(columns).aggregate([])
@@ -83,7 +83,7 @@ def named_files(rows: RowSource | pa.Table) -> set[tuple[str, str]]:
 
 
 def named_slices(slices: Sequence[FileSlice], files: Iterable[tuple[str, str]]) -> list[FileSlice]:
-    """Those of the slices whose file groups are named."""
+    """Slices of the named file groups."""
     groups = {(path, file_id_of(name)) for path, name in files}
     return [piece for piece in slices if (piece.partition_path, piece.file_id) in groups]
 
@@ -105,7 +105,7 @@ def _found_in_bases(target: Target, slices: Sequence[FileSlice], numbers: Batch,
 
 @dataclass(frozen=True, slots=True)
 class OlderTask:
-    """Look for rows of a slice with one of `keys` whose ordering values are not above those of the key's in `ordering`."""
+    """Look for rows of a slice with one of `keys` whose ordering values do not exceed the key's in `ordering`."""
 
     reader: SliceReader
     piece: LoggedSlice

@@ -1,8 +1,8 @@
-"""Where keys of a batch are stored in slices with logs, and what becomes of the stored rows.
+"""Where keys of a batch are stored in slices with logs, and what happens to the stored rows.
 
-An index finds keys in base files. Here the logs on top of those have their say: a key may be deleted by them (it is dead: no longer
-stored, though its base row is there), may be stored in them alone, and its ordering value may be newer. So it is known before
-anything is logged whether a row wins, and a log holds only rows that count for every reader, whatever its order of merging.
+An index finds keys in base files. The logs on top may have deleted a key (it is dead, although its base row exists), may be the only place
+of a key, or may have a newer ordering value. So it is known before logging whether a row wins, and a log holds only rows that count for
+every reader, whatever its merge order.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ _Values = Callable[[Mask], list[pa.Array]]
 class SliceHits:
     """Rows of a batch whose keys a slice has, each with one stored row.
 
-    `rows` number the batch, `positions` the base file (`NOT_IN_BASE` for rows of logs only; else ascending). `alive` says whether the
-    key is stored still. `wins` says whether the incoming row takes the place of the stored one; of a dead key, whether logging the row
-    brings just that row back. `deletes` says whether an incoming deletion takes the stored row away. `doubtful` says whether readers
-    disagree on the winner (see `below_zero`).
+    `rows` are batch row numbers, `positions` base file rows (`NOT_IN_BASE` for keys only in logs; else ascending). `alive`: the key is
+    still stored. `wins`: the incoming row replaces the stored one; for a dead key, logging the row revives exactly that row. `deletes`: an
+    incoming deletion removes the stored row. `doubtful`: readers disagree on the winner (see `below_zero`).
     """
 
     piece: FileSlice
@@ -54,7 +53,7 @@ class SliceHits:
 
     @classmethod
     def of_tagged(cls, piece: FileSlice, tagged: TaggedFile) -> SliceHits:
-        """Hits in a base file that nothing speaks against."""
+        """Hits in a base file without relevant logs."""
         everything = np.ones(len(tagged.rows), dtype=bool)
         return cls(piece, tagged.positions, tagged.rows, everything, everything, everything, ~everything)
 
@@ -64,24 +63,24 @@ class SliceHits:
 
 
 class StoredSide(Protocol):
-    """What is known of the stored rows of one slice, where its files need not be read for it."""
+    """Known facts about the stored rows of a slice whose files need not be read for it."""
 
     def logs(self, keys: pa.Array) -> KeyLogs:
-        """What its logs say of each of the keys."""
+        """What its logs say about each key."""
         ...
 
     def base(self, ordering: OrderingFields, positions: Rows) -> list[pa.Array]:
-        """Values of the ordering fields of rows of its base file."""
+        """Ordering values of rows of its base file."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SettleTask:
-    """Hold keys of a batch against one slice.
+    """Compare keys of a batch with one slice.
 
-    `keys[i]` is the key of row `rows[i]` of the batch (None: of row i), and `ordering` has its values of the table's ordering fields
-    (none where they do not count); `merger` decides between them and what is stored. Base rows at `positions` (ascending) have the keys
-    `found`. With `fold` the slice's logs are read, unless `side` has what they say.
+    `keys[i]` is the key of batch row `rows[i]` (None: row i), and `ordering` has its ordering values (empty if they do not count); `merger`
+    decides between them and stored rows. Base rows at `positions` (ascending) have the keys `found`. With `fold`, the slice's logs are
+    read, unless `side` has their content.
     """
 
     reader: SliceReader
@@ -109,7 +108,7 @@ def settle(task: SettleTask) -> SliceHits:
 
 
 def below_zero(ordering: Sequence[pa.Array]) -> Mask:
-    """Rows with an ordering value that hudi-rs takes for less than none: it counts a null as the number 0, where Hudi lets any value win.
+    """Rows with an ordering value that hudi-rs treats as less than none: it counts null as 0, where Hudi lets any value win.
 
     Days and times count from 1970.
     """
@@ -125,7 +124,7 @@ def below_zero(ordering: Sequence[pa.Array]) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class KeyLogs:
-    """What the logs say of each key of a task: row `rows[i]` of `data`, DELETED, or NO_ROW where they do not have it.
+    """What the logs say about each key of a task: row `rows[i]` of `data`, DELETED, or NO_ROW if they lack it.
 
     `deleted_at` has for each key what `LogOutcome` has for those that it knows.
     """
@@ -153,7 +152,7 @@ class KeyLogs:
 
     @property
     def alive(self) -> Mask:
-        """Keys that they have a row of."""
+        """Keys of which they have a row."""
         has = self.rows >= 0
         has[has] = ~self.deletions[self.rows[has]]
         return has
@@ -164,7 +163,7 @@ class KeyLogs:
 
 @dataclass(frozen=True, slots=True)
 class _Settling:
-    """Pairs of an incoming row (of key `keys[i]`) and the stored one: base row `positions[i]`, a row of the logs, or both."""
+    """Pairs of an incoming row (with key `keys[i]`) and the stored one: base row `positions[i]`, a row of the logs, or both."""
 
     task: SettleTask
     logs: KeyLogs
@@ -179,14 +178,14 @@ class _Settling:
         marked = np.zeros(len(self.keys), dtype=bool)
         marked[in_logs] = self.logs.deletions[logged[in_logs]]
         alive = (in_base & (logged == NO_ROW)) | (in_logs & ~marked) | self._kept(logged, marked) | self._outlived(logged)
-        # What is logged for a dead key meets the base row once more: a partial update would be mixed with it.
+        # A row logged for a dead key meets the base row again: a partial update would be mixed with it.
         wins = alive | rules.merger.whole_rows
         if rules.ordering and self.task.ordering:
             return self._compared(logged, marked, alive, wins)
         return alive, wins, np.ones(len(self.keys), dtype=bool), np.zeros(len(self.keys), dtype=bool)
 
     def _kept(self, logged: Rows, marked: Mask) -> Mask:
-        """Base rows that a marked row of the logs does not delete because its ordering value is lower."""
+        """Base rows that a marked log row does not delete, because its ordering value is lower."""
         both = marked & (self.positions >= 0)
         kept = np.zeros(len(self.keys), dtype=bool)
         if both.any():
@@ -195,7 +194,7 @@ class _Settling:
         return kept
 
     def _outlived(self, logged: Rows) -> Mask:
-        """Base rows that a deletion of the logs does not take away because its ordering value is lower."""
+        """Base rows that a log deletion does not remove, because its ordering value is lower."""
         both, rules = (logged == DELETED) & (self.positions >= 0), self.task.reader.rules
         kept = np.zeros(len(self.keys), dtype=bool)
         if rules.weighs_deletions and both.any():
@@ -217,7 +216,7 @@ class _Settling:
             below = below_zero(self._incoming(np.ones(len(self.keys), dtype=bool)))
             self._doubt(doubtful, below & in_base & ~newer, self._base)
             self._doubt(doubtful, below & newer, lambda chosen: self._log(logged, chosen))
-        # Among logs ordering counts whatever the merger says, against a row that is there or one that is marked as a deletion.
+        # Among logs ordering counts whatever the merger says, against an existing row or one marked as deletion.
         self._yield_to_logs(wins, deletes, in_logs & (newer | ~alive), logged)
         self._yield_to_deletions(wins, (logged == DELETED) & ~alive)
         return alive, wins, deletes, doubtful

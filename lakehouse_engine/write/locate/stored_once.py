@@ -1,4 +1,4 @@
-"""Keys that are stored more than once, as `insert` and `bulk_insert` allow. A change by key concerns all of their rows."""
+"""Keys that are stored more than once, which `insert` and `bulk_insert` allow. A change by key affects all their rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 
 
 def check_stored_once(context: WriteContext, batch: Batch, found: Iterable[Rows]) -> None:
-    """Raise `RepeatedKeyError` for a write of single rows where a key of the batch is stored more than once.
+    """Raise `RepeatedKeyError` for a write of single rows if a key of the batch is stored more than once.
 
-    `found` has for each stored row that was found the index of its key in the batch.
+    `found` has for each stored row the index of its key in the batch.
     """
     if not context.single_rows:
         return
@@ -32,5 +32,5 @@ def check_stored_once(context: WriteContext, batch: Batch, found: Iterable[Rows]
 
 
 def repeated(rows: Rows) -> Mask:
-    """Which of the hits of a slice are of a batch row that hits it more than once."""
+    """Hits of a slice that belong to a batch row with several hits."""
     return np.asarray(np.bincount(rows)[rows] > 1) if len(rows) else np.zeros(0, dtype=bool)

@@ -1,4 +1,4 @@
-"""Columns of single rows of a base file, by their positions: only row groups that hold some of them are read."""
+"""Columns of single rows of a base file by position: only row groups with such rows are read."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lakehouse_engine.write.source import Rows
 
 
 def stored_values(storage: Storage, base: BaseFile, schema: pa.Schema, columns: Sequence[str], positions: Rows) -> pa.Table:
-    """The rows at `positions` (row numbers in the file, in any order), in that order, in user columns of `schema`."""
+    """Rows at `positions` (file row numbers, any order), in that order, with the user columns of `schema`."""
     starts = np.cumsum([0, *(group.num_rows for group in read_footer(storage, base).row_groups)])
     groups = np.searchsorted(starts, positions, side="right") - 1
     wanted = np.unique(groups)
     parts = list(iter_base_file(storage, base, schema, columns=columns, row_groups=[int(number) for number in wanted]))
     if not parts:
         return pa.schema([schema.field(name) for name in columns]).empty_table()
-    # Row groups that were read stand behind each other now.
+    # The row groups that were read are now adjacent.
     begins = np.cumsum([0, *(part.num_rows for part in parts[:-1])])
     moved = begins[np.searchsorted(wanted, groups)] - starts[groups]
     return pa.concat_tables(parts).take(pa.array(positions + moved))

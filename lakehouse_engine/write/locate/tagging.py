@@ -1,4 +1,4 @@
-"""Finds the keys of a batch in slices: by the index in base files, and in the logs on top of them where these may matter."""
+"""Finds a batch's keys in slices: by the index in base files, and in logs that may matter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
 def find_hits(write: Write, batch: Batch, runner: TaskRunner, *, ordered: bool) -> list[SliceHits]:
-    """Every slice that has keys of the batch. With `ordered`, rows are compared by the ordering fields that the batch has."""
+    """Every slice with keys of the batch. With `ordered`, rows are compared by the batch's ordering fields."""
     target = write.target
     assert target.logs is not None
     places: Iterator[tuple[FileSlice, Rows | None]]
@@ -53,7 +53,7 @@ def _ordering(logs: SliceLogs, batch: Batch) -> tuple[pa.Array, ...]:
 
 
 def _places(write: Write, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None]]:
-    """Slices where rows of the batch may be, with the indices of those rows; None for all."""
+    """Slices that may hold rows of the batch, with the indices of those rows; None for all."""
     target, index = write.target, write.context.index
     if index.is_global:
         for piece in target.view.latest_slices():
@@ -71,10 +71,10 @@ def _places(write: Write, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None
 
 @dataclass(slots=True)
 class _Finder:
-    """Decides what has to be read of a slice. `tagged` has the hits in base files by their paths.
+    """Decides what to read of a slice. `tagged` has the hits in base files by path.
 
-    `_chosen` are the rows last asked for, their keys and ordering values: the slices of a partition, which come one after the other, share
-    them, also where they are sent to other processes.
+    `_chosen` are the last requested rows with their keys and ordering values: consecutive slices of a partition share them, also when sent
+    to other processes.
     """
 
     context: WriteContext
@@ -86,7 +86,7 @@ class _Finder:
     _chosen: tuple[Rows | None, pa.Array, tuple[pa.Array, ...]] | None = None
 
     def look(self, piece: FileSlice, rows: Rows | None) -> SliceHits | SettleTask | None:
-        """What is known without reading, else the task that finds out; None for a slice that has none of the keys."""
+        """What is known without reading, else the task that finds out; None for a slice without any of the keys."""
         tagged = self.tagged.get(piece.base_file.path) if piece.base_file is not None else None
         added = self.logs.may_insert(piece)
         if tagged is None:

@@ -1,4 +1,4 @@
-"""A write, and the table that it is planned for, as far as planning asks."""
+"""A write, and the table that it is planned for."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from lakehouse_engine.write.tasks.base_files import FileContext
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where keys of a batch are stored: in base files, and in which slices at all, with the indices of the rows (ascending)."""
+    """Where keys of a batch are stored: in base files, and in which slices, with row indices (ascending)."""
 
     tagged: list[TaggedFile]
     places: list[tuple[FileSlice, Rows]]
 
 
 class Located(Protocol):
-    """What the slices of a table have of some keys, found out before."""
+    """What a table's slices have of some keys, found before."""
 
     def find(self, batch: Batch) -> Found:
-        """For a batch of those keys only."""
+        """For a batch of exactly those keys."""
         ...
 
     def side(self, piece: FileSlice) -> StoredSide: ...
@@ -42,7 +42,7 @@ class Located(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KnownSlices:
-    """Slices by their partitions. Implements `index.base.Slices`."""
+    """Slices by partition. Implements `index.base.Slices`."""
 
     by_partition: Mapping[str, Sequence[FileSlice]]
 
@@ -84,8 +84,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What all planning of a write has in common; picklable. `all_new`: every row goes to a new file group, whatever there is, but for
-    those marked as deletions with `drops_deletions`.
+    """Shared parts of a write's planning; picklable. `all_new`: every row goes to a new file group, except deletions with
+    `drops_deletions`.
     """
 
     operation: WriteOperationType
@@ -96,7 +96,7 @@ class Write:
     drops_deletions: bool = False
 
     def to(self, **changes: Any) -> Write:
-        """The same write, where the target has other values in these fields."""
+        """The same write with other values of these fields in its target."""
         return replace(self, target=replace(self.target, **changes))
 
     def tag(self, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:

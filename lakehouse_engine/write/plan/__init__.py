@@ -1,1 +1,1 @@
-"""What a write changes, and the tasks that do it; `cow` and `mor` in a name say for which kind of table."""
+"""Plans what a write changes, and the tasks; `cow` and `mor` in a name say for which table type."""

@@ -1,8 +1,8 @@
-"""Which file takes a new record: first the small ones, then new file groups. Pure.
+"""Assigns new records to files: small ones first, then new file groups. Pure.
 
-As Hudi's `UpsertPartitioner`: a base file below `hoodie.parquet.small.file.limit` is filled up to `hoodie.parquet.max.file.size`,
-judged by the average size of a record; the rest goes to new groups of about that many records each. The average comes from the
-footers of the largest files, because a file of three records says little (and the Bloom filter in it is most of its size).
+Like Hudi's `UpsertPartitioner`: a base file below `hoodie.parquet.small.file.limit` is filled up to `hoodie.parquet.max.file.size`, by the
+average size of a record; the rest goes to new groups of about that many records. The average comes from the footers of the largest files,
+because a file of three records says little (most of its size is the Bloom filter).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.write.source import Rows
 
 Numbers = TypeVar("Numbers", Rows, range)
-"""New records: by their numbers, or by their ranks."""
+"""New records, by number or rank."""
 
 _TRUSTED_ROWS = 1000
-"""Files with fewer rows say nothing about the size of a record unless there are no others."""
+"""Files with fewer rows say nothing about record size, unless there are no others."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizedFile:
-    """A base file with its rows; `data_bytes` is its size without what does not grow with rows (the Bloom filter)."""
+    """A base file and its row count; `data_bytes` is its size without parts that do not grow with rows (the Bloom filter)."""
 
     base: BaseFile
     num_rows: int
@@ -33,21 +33,21 @@ class SizedFile:
 
 @dataclass(frozen=True, slots=True)
 class Assignment(Generic[Numbers]):
-    """`to_files[i]` = rows for an existing base file; `to_new` = rows for each new file group."""
+    """`to_files[i]`: rows for an existing base file; `to_new`: rows for each new file group."""
 
     to_files: tuple[tuple[BaseFile, Numbers], ...]
     to_new: tuple[Numbers, ...]
 
 
 def average_record_size(files: Sequence[SizedFile], fallback: Callable[[], float]) -> float:
-    """Bytes a record takes on disk; `fallback` where no file has records."""
+    """Bytes per record on disk; `fallback` if no file has records."""
     trusted = [file for file in files if file.num_rows >= _TRUSTED_ROWS] or [file for file in files if file.num_rows]
     rows = sum(file.num_rows for file in trusted)
     return max(1.0, sum(file.data_bytes for file in trusted) / rows) if rows else max(1.0, fallback())
 
 
 def assign_inserts(rows: Numbers, files: Sequence[SizedFile], record_size: float, options: WriteOptions) -> Assignment[Numbers]:
-    """Distribute the new rows of one partition over its small files (smallest first) and new groups."""
+    """Distribute a partition's new rows over its small files (smallest first) and new groups."""
     to_files: list[tuple[BaseFile, Numbers]] = []
     start = 0
     for file in sorted(files, key=lambda candidate: candidate.base.size):

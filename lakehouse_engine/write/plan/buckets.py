@@ -1,4 +1,4 @@
-"""New records of tables with the BUCKET index: into the file group of their bucket, or a new one."""
+"""New records in tables with the BUCKET index: to their bucket's file group, or a new one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def new_bucket(found: BucketRows, batch: Batch) -> NewGroup:
 
 
 def place_in_bases(layout: BucketLayout, batch: Batch, view: Slices, indices: Rows) -> Placement:
-    """New records of a copy-on-write table: into the base file of their bucket, or a new group."""
+    """New records of a copy-on-write table: to their bucket's base file, or a new group."""
     placement = Placement()
     for found in place_in_buckets(layout, batch, view, indices):
         if found.piece is not None and found.piece.base_file is not None:
@@ -28,6 +28,6 @@ def place_in_bases(layout: BucketLayout, batch: Batch, view: Slices, indices: Ro
 
 
 def plan_new_buckets(files: FileContext, layout: BucketLayout, batch: Batch) -> WritePlan:
-    """Every row of the batch into a new file group of its bucket, which takes the place of one that the commit replaces."""
+    """Every row to a new file group of its bucket, replacing one that the commit replaces."""
     groups = [new_bucket(found, batch) for found in rows_by_bucket(layout, batch, None)]
     return WritePlan(creates=new_group_tasks(files, groups, batch.source, 0))

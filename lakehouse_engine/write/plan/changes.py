@@ -1,4 +1,4 @@
-"""What a write changes: the planners of both kinds of tables behind one call."""
+"""Calls the planner of the table's type."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Changes = CowPlan | DeltaPlan
 
 
 def no_changes(write: Write, batch: Batch) -> Changes:
-    """A plan to which changes are added."""
+    """A plan that collects changes."""
     return DeltaPlan(write, batch) if write.context.merges_on_read else CowPlan(write, batch)
 
 
 def plan_changes(write: Write, batch: Batch, deletions: Batch | None, runner: TaskRunner) -> Changes:
-    """The changes of an insert (of `rows_to_insert`), upsert (with keys to delete, where there are some) or delete. Raises as they do."""
+    """Changes of an insert (of `rows_to_insert`), upsert (with optional keys to delete) or delete. Raises as the planners."""
     planner, operation = _planner(write), write.operation
     if operation is WriteOperationType.DELETE:
         changes: Changes = planner.plan_deletes(write, batch, runner)
@@ -40,7 +40,7 @@ def plan_changes(write: Write, batch: Batch, deletions: Batch | None, runner: Ta
 
 
 def plan_replacement(write: Write, batch: Batch, gone: Sequence[FoundNumbers]) -> Changes:
-    """Stored rows go, by where they were found; every row of the batch is new. Raises as the planners."""
+    """Stored rows are deleted by position; every row of the batch is new. Raises as the planners."""
     changes: Changes = _planner(write).plan_replacement(write, batch, gone)
     return changes
 

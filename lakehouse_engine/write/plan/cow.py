@@ -1,4 +1,4 @@
-"""Which file group does what in a copy-on-write table: whoever changes gets a new base file."""
+"""Plans a copy-on-write table's file groups: a changed group gets a new base file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 @dataclass(slots=True)
 class FileChange:
-    """What happens to one existing base file; parts are joined at the end."""
+    """Changes of one existing base file; parts are joined at the end."""
 
     base: BaseFile
     positions: Rows = field(default_factory=lambda: NO_ROWS)
@@ -37,8 +37,8 @@ class FileChange:
 
 
 class CowPlan:
-    """Collects changes of files and new groups; numbers the tasks. `moves` counts records that leave one partition for another, `left_out`
-    rows of an insert that are not added because their key is stored.
+    """Collects changes of files and new groups; numbers the tasks. `moves` counts records that change partition, `left_out` inserted rows
+    that are skipped because their key is stored.
     """
 
     def __init__(self, write: Write, batch: Batch) -> None:
@@ -52,7 +52,7 @@ class CowPlan:
         return self.changes.setdefault(base.path, FileChange(base))
 
     def insert(self, indices: Rows) -> None:
-        """New records, by partition: to the group of their bucket, else to small files first."""
+        """New records by partition: to their bucket's group, else to small files first."""
         index = self.context.index
         if isinstance(index, BucketIndex):
             placement = place_in_bases(index.layout, self.batch, self.target.view, indices)
@@ -66,7 +66,7 @@ class CowPlan:
 
     @property
     def places(self) -> Places:
-        """Where new records may go."""
+        """Files that may take new records."""
         return Places(self.files, self._bases, self._open)
 
     def _bases(self, partition: str) -> list[BaseFile]:
@@ -108,7 +108,7 @@ def plan_inserts(write: Write, batch: Batch, runner: TaskRunner) -> CowPlan:
 
 
 def plan_deletes(write: Write, batch: Batch, runner: TaskRunner) -> CowPlan:
-    """Drop every stored row with a key of the batch."""
+    """Delete every stored row with a key of the batch."""
     plan = CowPlan(write, batch)
     found = write.tag(batch, runner)
     check_stored_once(write.context, batch, (tagged.rows for tagged in found))
@@ -118,7 +118,7 @@ def plan_deletes(write: Write, batch: Batch, runner: TaskRunner) -> CowPlan:
 
 
 def plan_upsert(write: Write, batch: Batch, deletes: Batch | None, runner: TaskRunner) -> CowPlan:
-    """Known keys to where they are (or away from there, when they move), new ones to small files and new groups."""
+    """Known keys go to their place (or are deleted there, if they move), new ones to small files and new groups."""
     plan = CowPlan(write, batch)
     moves = Moves(write, batch)
     settled = np.zeros(len(batch.rows), dtype=bool)
@@ -131,7 +131,7 @@ def plan_upsert(write: Write, batch: Batch, deletes: Batch | None, runner: TaskR
             change.positions, change.rows = stays.positions, batch.rows[stays.rows]
         if len(goes.rows):
             plan.change(goes.base).deletes.append(goes.positions)
-        # What stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.
+        # A record that stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.
         settled[np.setdiff1d(tagged.rows, goes.rows) if len(goes.rows) else tagged.rows] = True
     if deletes is not None:
         _add_deletes(plan, batch, deletes, runner)
@@ -144,7 +144,7 @@ def plan_upsert(write: Write, batch: Batch, deletes: Batch | None, runner: TaskR
 
 
 def plan_replacement(write: Write, batch: Batch, gone: Sequence[FoundNumbers]) -> CowPlan:
-    """Drop stored rows by where they are; every row of the batch is new."""
+    """Delete stored rows by position; every row of the batch is new."""
     plan = CowPlan(write, batch)
     for one in gone:
         assert one.piece.base_file is not None
@@ -154,7 +154,7 @@ def plan_replacement(write: Write, batch: Batch, gone: Sequence[FoundNumbers]) -
 
 
 def _add_deletes(plan: CowPlan, batch: Batch, deletes: Batch, runner: TaskRunner) -> None:
-    """Keys to delete that are not also in the batch (a row that is there is an upsert), and not older than what is stored."""
+    """Keys to delete that are not also in the batch (that is an upsert), and are not older than the stored row."""
     context = plan.context
     rest = deletes.without(batch, is_global=context.is_global)
     found = plan.write.tag(rest, runner)

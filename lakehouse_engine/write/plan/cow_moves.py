@@ -1,4 +1,4 @@
-"""Records that are stored under another partition path than they come with: with a global index they move, or are kept from it."""
+"""Records stored under another partition path than they come with: with a global index they move, or are kept from moving."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class Moves:
-    """Collects the records that leave their partition; `rows` are their indices in the batch.
+    """Collects records that leave their partition; `rows` are their batch indices.
 
-    Where an incoming row is merged with the stored one (`PartialUpdateAvroPayload`, or an update of some columns), it is merged before
-    it is decided where the record belongs, and what is inserted there is the merged row (as Hudi's
-    `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`). A row whose partition columns are not updated so stays where it is.
+    If incoming rows are combined with stored ones (`PartialUpdateAvroPayload`, or an update of some columns), that happens first, and the
+    combined row determines the partition and is inserted there (like Hudi's `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`). A row
+    whose partition columns are not updated thus stays.
     """
 
     write: Write
@@ -38,7 +38,7 @@ class Moves:
     _rows: list[Rows] = field(default_factory=list)
     _merged: list[pa.Table] = field(default_factory=list)
     _coded: tuple[dict[str, int], npt.NDArray[Any]] | None = None
-    """The codes of partition paths, and those of the batch's rows."""
+    """Codes of partition paths, and those of the batch's rows."""
 
     @property
     def context(self) -> WriteContext:
@@ -49,7 +49,7 @@ class Moves:
         return np.unique(np.concatenate(self._rows)) if self._rows else NO_ROWS
 
     def split(self, tagged: TaggedFile) -> tuple[TaggedFile, TaggedFile]:
-        """The hits in one file that are updated there, and those to remove because the record moves. Others lost, and do nothing."""
+        """Hits in one file that are updated there, and those removed because the record moves. Others have lost, and do nothing."""
         here = self._here(tagged)
         if here.all():
             return tagged, part_of(tagged, ~here)
@@ -65,11 +65,11 @@ class Moves:
         return part_of(tagged, here), part_of(away, ~belongs_here)
 
     def patched_batch(self) -> Batch:
-        """The batch, with merged rows and their partition paths in the place of rows that move."""
+        """The batch with combined rows and their partition paths replacing rows that move."""
         if not self._merged:
             return self.batch
         batch, moved, table = self.batch, np.concatenate(self._rows), pa.concat_tables(self._merged)
-        # Of several stored records of one key, the last one found is what the incoming row is merged with.
+        # Among several stored records of one key, the incoming row is combined with the last one found.
         moved, first = np.unique(moved[::-1], return_index=True)
         table = table.take(pa.array(len(table) - 1 - first))
         paths = np.asarray(batch.partitions.cast(pa.string()), dtype=object)
@@ -80,7 +80,7 @@ class Moves:
         return Batch(source, batch.rows, batch.keys, pa.array(paths, pa.string()).dictionary_encode(), batch.duplicates)
 
     def _here(self, tagged: TaggedFile) -> Mask:
-        """Which of the found records come under the partition path that they are stored in, or have to stay there."""
+        """Found records that belong to the partition in which they are stored, or must stay there."""
         context, batch = self.context, self.batch
         if not context.is_global or not context.options.update_partition_path:
             return np.ones(len(tagged.rows), dtype=bool)
@@ -91,7 +91,7 @@ class Moves:
         return np.asarray(codes[tagged.rows] == numbers.get(tagged.base.partition_path, -1))
 
     def _late_deletions(self, away: TaggedFile) -> Mask:
-        """Rows marked as deleted that delete what they lose against."""
+        """Rows marked as deleted that delete rows against which they lose."""
         context, batch, rows = self.context, self.batch, self.batch.rows[away.rows]
         names = context.marks.columns(list(batch.source.column_names))
         marked = context.marks.of(batch.source.columns(names, rows)) if names else np.zeros(len(rows), dtype=bool)
@@ -100,9 +100,9 @@ class Moves:
         return marked if deletes is None else marked & deletes
 
     def _merge(self, away: TaggedFile) -> tuple[pa.Table, Mask]:
-        """The merged rows with their keys and partition paths, and which of them belong where they are stored.
+        """Combined rows with keys and partition paths, and which of them belong where they are stored.
 
-        Rows marked as deleted are left where they are, to be deleted there.
+        Rows marked as deleted stay where they are, to be deleted there.
         """
         rows = self.batch.rows[away.rows]
         order = np.argsort(rows, kind="stable")
@@ -116,9 +116,9 @@ class Moves:
 
 
 def winners(write: Write, batch: Batch, tagged: TaggedFile) -> Mask:
-    """Of found records, those whose incoming ordering value does not lose against the stored one.
+    """Found records whose incoming ordering value does not lose.
 
-    All of them where ordering does not count, or the batch has keys only.
+    All of them if ordering does not count, or the batch has keys only.
     """
     ordering = _ordering(write, batch, tagged)
     wins = None if ordering is None else write.context.merger.wins(*ordering)
@@ -126,7 +126,7 @@ def winners(write: Write, batch: Batch, tagged: TaggedFile) -> Mask:
 
 
 def _ordering(write: Write, batch: Batch, tagged: TaggedFile) -> tuple[Sequence[pa.Array], Sequence[pa.Array]] | None:
-    """Ordering values of found records, and of the rows that found them. None where they do not count, or the batch has keys only."""
+    """Ordering values of found records, and of the rows that found them. None if they do not count, or the batch has keys only."""
     context = write.context
     names = context.ordering.roots if context.merger.compares_ordering else []
     if not names or not set(names) <= set(batch.source.column_names):

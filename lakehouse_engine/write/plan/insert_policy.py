@@ -1,4 +1,4 @@
-"""Rows of an insert whose key is stored: added, left out, or refused, as `hoodie.datasource.insert.dup.policy` says."""
+"""Inserted rows whose key is stored: added, skipped, or refused by `hoodie.datasource.insert.dup.policy`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 
 def rows_to_insert(write: Write, batch: Batch, runner: TaskRunner) -> Batch:
-    """The rows of a batch that are to be added. Raises `DuplicateKeyError` where the policy refuses one that is stored.
+    """Rows of a batch to add. Raises `DuplicateKeyError` if the policy refuses a stored key.
 
-    As in Hudi, rows are held against what is stored, not against each other.
+    As in Hudi, rows are compared with stored ones, not with each other.
     """
     policy = write.context.options.insert_dup_policy
     known = NO_ROWS if policy == "NONE" else _stored(write, batch, runner)
@@ -36,7 +36,7 @@ def rows_to_insert(write: Write, batch: Batch, runner: TaskRunner) -> Batch:
 
 
 def _stored(write: Write, batch: Batch, runner: TaskRunner) -> Rows:
-    """Indices of the rows whose key is stored, ascending. A look-up answers for one row of each key; the others of its key are here too."""
+    """Indices of rows whose key is stored, ascending. A lookup answers for one row per key; this includes the others."""
     if write.target.logs is None:
         found = [tagged.rows for tagged in write.tag(batch, runner)]
     else:

@@ -1,4 +1,4 @@
-"""Which file group does what in a merge-on-read table."""
+"""Plans a merge-on-read table's file groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakehouse_engine.write.plan.mor_upsert import Upsert, marked_rows
 
 
 def plan_inserts(write: Write, batch: Batch, runner: TaskRunner) -> DeltaPlan:
-    """Every row of the batch is new: a small file first, then new groups. Nothing is looked up.
+    """Every row of the batch is new: to a small file first, then new groups, without lookups.
 
     In a table with buckets a log takes new rows and known ones alike, so there it is an upsert.
     """
@@ -32,7 +32,7 @@ def plan_inserts(write: Write, batch: Batch, runner: TaskRunner) -> DeltaPlan:
 
 
 def plan_deletes(write: Write, batch: Batch, runner: TaskRunner) -> DeltaPlan:
-    """Drop every stored row with a key of the batch."""
+    """Delete every stored row with a key of the batch."""
     plan = DeltaPlan(write, batch)
     if isinstance(write.context.index, BucketIndex):
         _check_buckets(plan, batch, runner)
@@ -44,7 +44,7 @@ def plan_deletes(write: Write, batch: Batch, runner: TaskRunner) -> DeltaPlan:
 
 
 def plan_upsert(write: Write, batch: Batch, deletes: Batch | None, runner: TaskRunner) -> DeltaPlan:
-    """Known keys to where they are (or away from there, when they move), new ones to a small file and new groups."""
+    """Known keys go to their place (or are deleted there, if they move), new ones to a small file and new groups."""
     plan = DeltaPlan(write, batch)
     if isinstance(write.context.index, BucketIndex) and not (deletes is not None and looks_up_deletes(write.context, deletes)):
         _check_buckets(plan, batch, runner)
@@ -58,9 +58,9 @@ def plan_upsert(write: Write, batch: Batch, deletes: Batch | None, runner: TaskR
 
 
 def plan_replacement(write: Write, batch: Batch, gone: Sequence[FoundNumbers]) -> DeltaPlan:
-    """Drop stored rows by their numbers; every row of the batch is new.
+    """Delete stored rows by number; every row of the batch is new.
 
-    Keys may repeat where rows go by their numbers, and a log names rows by key: so the slices that hold them are rewritten.
+    Keys may repeat if rows are deleted by number, and a log names rows by key: so these slices are rewritten.
     """
     plan = DeltaPlan(write, batch)
     for one in gone:
@@ -73,7 +73,7 @@ def plan_replacement(write: Write, batch: Batch, gone: Sequence[FoundNumbers]) -
 
 
 def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunner) -> None:
-    """Keys to delete that are not also in the batch (a row that is there is an upsert), and not older than what is stored."""
+    """Keys to delete that are not also in the batch (that is an upsert), and are not older than the stored row."""
     context = plan.context
     rest = deletes.without(batch, is_global=context.is_global)
     if isinstance(context.index, BucketIndex) and not looks_up_deletes(context, rest):
@@ -87,13 +87,13 @@ def _add_deletes(plan: DeltaPlan, batch: Batch, deletes: Batch, runner: TaskRunn
 
 
 def _hits(plan: DeltaPlan, batch: Batch, runner: TaskRunner, *, ordered: bool) -> list[SliceHits]:
-    """As `find_hits`. Raises as `check_stored_once`."""
+    """`find_hits`. Raises as `check_stored_once`."""
     found = find_hits(plan.write, batch, runner, ordered=ordered)
     check_stored_once(plan.context, batch, (hits.rows[hits.alive] for hits in found))
     return found
 
 
 def _check_buckets(plan: DeltaPlan, batch: Batch, runner: TaskRunner) -> None:
-    """As `check_stored_once`, where nothing is looked up otherwise: base files may hold a key more than once, the logs on top may not."""
+    """`check_stored_once` if nothing else is looked up: base files may hold a key more than once, logs on top may not."""
     if plan.context.single_rows:
         check_stored_once(plan.context, batch, (tagged.rows for tagged in plan.write.tag(batch, runner)))

@@ -1,10 +1,10 @@
-"""Writes to merge-on-read tables with buckets: every row has its file group before anything is looked up.
+"""Writes to merge-on-read tables with buckets: every row's file group is known without a lookup.
 
-Where the outcome is the same for every reader nothing is read at all: rows of a bucket that is there go to its log, updates and new
-records alike, and a new bucket gets a base file. Elsewhere keys are looked up as with any index, in the file group of their bucket.
+If the result is the same for every reader, nothing is read: rows of an existing bucket go to its log, updates and new records alike, and a
+new bucket gets a base file. Otherwise keys are looked up as with any index, in their bucket's file group.
 
-So a row whose ordering value loses against the stored one is logged too. It shows in no snapshot, but in an incremental query of its
-commit if that does not see the base file, in ours as in Hudi's.
+So a row whose ordering value loses is logged too. No snapshot shows it, but an incremental query of its commit does if it does not see the
+base file, in ours as in Hudi's.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from lakehouse_engine.write.tasks.base_files import Mask
 
 
 def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
-    """Plan the rows of the plan's batch whose outcome does not depend on what is stored; the rest of the batch is returned.
+    """Plan the batch's rows whose result does not depend on stored rows; returns the rest of the batch.
 
-    Such rows are counted as updates, as by Hudi, which does not know either.
+    Such rows count as updates, as in Hudi, which does not know either.
     """
     batch, rest = plan.batch, [np.empty(0, np.int64)]
     marked = marked_rows(plan)
@@ -43,9 +43,9 @@ def log_unseen(plan: DeltaPlan, layout: BucketLayout) -> Batch:
 
 
 def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> Batch:
-    """A delete of keys takes away what is stored, whatever it is: it is logged for the buckets that are there.
+    """A delete of keys removes whatever is stored: it is logged for existing buckets.
 
-    Those that are written anew without logs lose rows by their positions: the part of the batch for these is returned, to be looked up.
+    Buckets that are rewritten without logs lose rows by position: their part of the batch is returned, to be looked up.
     """
     rest = [np.empty(0, np.int64)]
     for found in rows_by_bucket(layout, batch, plan.target.view):
@@ -60,12 +60,12 @@ def log_deletes(plan: DeltaPlan, layout: BucketLayout, batch: Batch) -> Batch:
 
 
 def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
-    """Whether readers would not agree on what a logged row does to the stored one, or logging it would not say it.
+    """True if readers would disagree on the effect of a logged row, or if logging it would not express it.
 
-    A row made of the stored one needs that, and one that equals may not replace. With ordering values Hudi's versions differ on
-    deletions: on a marked row that is older than the stored one, and on a row that comes after a deletion and is older than the base row
-    (hudi-format 7); readers differ on rows without a value, and on values below zero that meet such a row. Where values count among logs
-    only, a row must not be logged behind a newer one.
+    A row combined with the stored one needs that, and so does one that may not replace an equal. With ordering values, Hudi's versions
+    differ on deletions: a marked row older than the stored one, and a row after a deletion that is older than the base row (hudi-format 7).
+    Readers differ on rows without a value, and on values below zero that meet such a row. If values count only among logs, a row must not
+    be logged behind a newer one.
     """
     rules = plan.logs.reader.rules
     if plan.context.unsaid_by_logs or not (plan.context.merger.whole_rows and plan.context.merger.equals_win):
@@ -78,13 +78,13 @@ def _must_look(plan: DeltaPlan, piece: FileSlice, special: bool) -> bool:
 
 
 def looks_up_deletes(context: WriteContext, deletes: Batch) -> bool:
-    """Whether keys to delete have ordering values that may lose against stored ones."""
+    """True if keys to delete have ordering values that may lose against stored ones."""
     fields = context.ordering.roots if context.merger.compares_ordering else []
     return bool(fields) and set(fields) <= set(deletes.source.column_names)
 
 
 def _told_differently(plan: DeltaPlan) -> Mask:
-    """Rows with a null ordering value, or with one that not every reader takes for more than null."""
+    """Rows with a null ordering value, or one that some readers do not rank above null."""
     ordering, batch, found = plan.logs.reader.rules.ordering, plan.batch, np.zeros(len(plan.batch.rows), dtype=bool)
     offered = batch.source.columns(ordering.roots, batch.rows) if len(batch.rows) and ordering else None
     for column in ordering.values(offered) if offered is not None else ():

@@ -1,8 +1,7 @@
-"""What happens to each slice of a merge-on-read table in one commit, and which tasks that makes.
+"""Changes of each slice of a merge-on-read table in one commit, and their tasks.
 
-A small base file without logs that takes new records is written anew with all of its changes, as by Hudi's
-`SparkUpsertDeltaCommitPartitioner` where the index finds no keys in logs. Elsewhere changes are logged. What a log cannot say rightly is
-a rewrite: the slice, merged, as a new base file.
+A small base file without logs that takes new records is rewritten with all its changes, as by Hudi's `SparkUpsertDeltaCommitPartitioner` if
+the index finds no keys in logs. Other changes are logged. What a log cannot express is a rewrite: the merged slice becomes a new base file.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 from lakehouse_engine.write.tasks.slice_merge import SliceMergeTask
 
 _SMALL_FILES = 1
-"""Small files of a partition that take new records in a commit (Hudi `hoodie.merge.small.file.group.candidates.limit`)."""
+"""Small files per partition that take new records in a commit (Hudi `hoodie.merge.small.file.group.candidates.limit`)."""
 
 
 @dataclass(slots=True)
@@ -73,12 +72,12 @@ class SliceChange:
 
     @property
     def is_appended(self) -> bool:
-        """Whether a log says it all."""
+        """True if a log can express it."""
         return not (self.rewrite or len(self.inserts))
 
     @property
     def only_updates(self) -> bool:
-        """Whether a log says it all, and all of its rows are of keys that the slice has."""
+        """True if a log can express it, and all of its rows have keys that the slice has."""
         return self.is_appended and not any(len(rows) for rows in (*self.revived, *self.unseen))
 
     def update(self, hits: SliceHits, source_rows: Rows) -> None:
@@ -91,7 +90,7 @@ class SliceChange:
         self.drop_keys(keys.take(pa.array(rows)), hits.positions[first])
 
     def drop_keys(self, keys: pa.Array, positions: Rows | None = None) -> None:
-        """Without `positions` it is not known which base rows have the keys."""
+        """Without `positions` the base rows of the keys are unknown."""
         self.keys.append(keys)
         self.keys_at.append(np.full(len(keys), NOT_IN_BASE, np.int64) if positions is None else positions)
 
@@ -105,7 +104,7 @@ class SliceChange:
         return np.unique(np.concatenate([self.rows, *self.revived, *self.unseen]))
 
     def base_positions(self) -> Positions | None:
-        """The base row of each of the rows that are logged, if that is known of all of them, and each has one at most."""
+        """Base row of each logged row, if known for all of them, and at most one each."""
         known, positions = np.concatenate([self.rows, *self.revived]), np.concatenate([self.positions, *self.revived_at])
         rows, first = np.unique(known, return_index=True)
         if self.piece.base_file is None or any(len(part) for part in self.unseen) or len(rows) != len(known):
@@ -152,12 +151,12 @@ class DeltaPlan:
         return piece.group not in self.target.compacting and mixes_log_names(piece, order)
 
     def drop(self, hits: SliceHits, chosen: Mask, batch: Batch) -> None:
-        """Drop the stored rows of the chosen hits. A log deletes by key; where some rows of a key stay, others go by their numbers."""
+        """Delete the stored rows of the chosen hits. A log deletes by key; if some rows of a key stay, others are deleted by number."""
         if not chosen.any():
             return
         change = self.change(hits.piece)
         torn = chosen & np.isin(hits.rows, hits.rows[hits.alive & ~chosen])
-        # Of a key that is stored more than once Hudi's readers take the first row away, others all of them.
+        # If a key is stored more than once, Hudi's readers delete the first row, others all of them.
         change.rewrite |= bool(repeated(hits.rows)[chosen].any())
         change.delete(hits.only(chosen & ~torn), batch.keys)
         if torn.any():
@@ -167,7 +166,7 @@ class DeltaPlan:
                 change.seqnos.append(self._numbers(hits.piece, np.unique(hits.rows[torn]), batch))
 
     def _numbers(self, piece: FileSlice, indices: Rows, batch: Batch) -> pa.Array:
-        """Numbers of the stored rows that rows of the batch win against."""
+        """Numbers of the stored rows against which batch rows win."""
         if not self.context.config.populates_meta_fields:
             raise UnsupportedTableError(
                 "several rows of one key are stored, only some of them are to be deleted, and they have no meta columns to tell them"
@@ -179,7 +178,7 @@ class DeltaPlan:
         return older_numbers(OlderTask(self.logs.reader, self.logs.logged(piece), batch.keys.take(pa.array(indices)), values))
 
     def insert(self, indices: Rows) -> None:
-        """New records, by partition: to the group of their bucket, else to a small file first."""
+        """New records by partition: to their bucket's group, else to a small file first."""
         index = self.context.index
         if isinstance(index, BucketIndex):
             self._insert_into_buckets(index.layout, indices)
@@ -194,14 +193,14 @@ class DeltaPlan:
 
     @property
     def places(self) -> Places:
-        """Where new records may go."""
+        """Files that may take new records."""
         return Places(self.files, self._bases, self._open)
 
     def _insert_into_buckets(self, layout: BucketLayout, indices: Rows) -> None:
         for found in place_in_buckets(layout, self.batch, self.target.view, indices):
             if found.piece is None:
                 self.creates.append(new_bucket(found, self.batch))
-            elif self.context.single_rows:  # a log would put it in the place of all rows of its key
+            elif self.context.single_rows:  # a log would replace all rows of its key
                 self.change(found.piece).inserts = self.batch.rows[found.rows]
             else:
                 self.change(found.piece).revive(self.batch.rows[found.rows])
@@ -240,7 +239,7 @@ class DeltaPlan:
         return WritePlan(tuple(tasks), creates, tuple(logs), tuple(slices), self.moves)
 
     def _make_whole(self, runner: TaskRunner) -> None:
-        """Put whole rows in the place of updates of some columns, in slices that are written anew or get other rows too."""
+        """Replace updates of some columns by whole rows, in slices that are rewritten or get other rows too."""
         changes = [change for change in self.changes.values() if self.absent and len(change.rows) and not change.only_updates]
         tasks = [self._combine_task(change) for change in changes]
         made = runner.run(combine_slice, tasks, name="combine")
@@ -252,12 +251,12 @@ class DeltaPlan:
 
     def _combine_task(self, change: SliceChange) -> CombineTask:
         rows, reader = np.unique(change.rows), self.logs.reader
-        # Rows that lose are no changes.
+        # Rows that lose are not changes.
         wins = np.ones(len(rows), dtype=bool)
         return CombineTask(reader, self.logs.logged(change.piece), self.context.merger, self.batch.source, rows, wins)
 
     def _split(self) -> tuple[list[SliceChange], list[SliceChange], list[SliceChange]]:
-        """Changes that make a new version of a base file, those that rewrite a slice with logs, and those that are logged."""
+        """Changes that make a new base file version, those that rewrite a slice with logs, and those that are logged."""
         merges: list[SliceChange] = []
         rewrites: list[SliceChange] = []
         appends: list[SliceChange] = []
@@ -277,14 +276,14 @@ class DeltaPlan:
             task=number,
             base=change.piece.base_file,
             source=self.batch.source,
-            # Rows that are made of two are what shall be stored, whatever their ordering values are now.
+            # Combined rows are stored whatever their ordering values are now.
             merger=merger if merger.whole_rows else OverwriteWithLatest(),
             ordering=self.context.ordering,
             marks=self.context.marks,
             positions=change.positions,
             rows=change.rows,
             deletes=np.unique(np.concatenate([NO_ROWS, *change.gone])),
-            # Without logs nothing is dead: what has no live row is new.
+            # Without logs nothing is dead: a key without a live row is new.
             inserts=np.unique(np.concatenate([change.inserts, *change.revived])),
         )
 
@@ -309,7 +308,7 @@ class DeltaPlan:
         append = GroupAppend(change.piece, target, change.logged(), inserts, keys, absent=absent)
         if not self.context.options.record_positions:
             return append
-        # What is made of an incoming and a stored row may be behind other stored rows of its key.
+        # A row combined from an incoming and a stored one may rank behind other stored rows of its key.
         return replace(append, positions=change.base_positions(), deleted_at=at, settled=self.context.merger.whole_rows)
 
     def _append_tasks(self, groups: Sequence[GroupAppend], first: int, parallelism: int) -> list[AppendTask]:

@@ -21,7 +21,7 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 
 @dataclass(frozen=True, slots=True)
 class CombineTask:
-    """Rows of `source` (ascending numbers) whose keys the slice has, one stored row each; `wins` says which of them are the newer one."""
+    """Rows of `source` (ascending numbers) whose keys the slice has, one stored row each; `wins` says which are newer."""
 
     reader: SliceReader
     piece: LoggedSlice
@@ -37,7 +37,7 @@ class CombineTask:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """The resulting rows, keyed, under the partition path that they came with; `rows` (ascending) are their numbers in the source."""
+    """Resulting rows, keyed, under the partition path that they came with; `rows` (ascending) are their source numbers."""
 
     rows: Rows
     table: pa.Table
@@ -56,7 +56,7 @@ def combine_slice(task: CombineTask) -> Combined:
 
 
 def _stored(task: CombineTask, keys: pa.ChunkedArray, user: list[str]) -> tuple[Rows, pa.Table]:
-    """Which of the keys are stored, ascending, and their rows; of several rows of one key the last."""
+    """Which keys are stored, ascending, and their rows; for several rows of one key the last."""
     rules, wanted = task.reader.rules, keys.combine_chunks()
     names = [RECORD_KEY, *user] if rules.key_generator is None else user
     found, parts = [NO_ROWS], []

@@ -1,6 +1,6 @@
-"""An upsert of a merge-on-read table, from hits to changes of slices.
+"""Upsert of a merge-on-read table: from hits to changes of slices.
 
-Of every stored key it is known whether it lives and whether the incoming row wins (`settle`), so only rows that count are logged.
+For every stored key it is known whether it lives and whether the incoming row wins (`settle`), so only rows that count are logged.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS, Mask
 
 
 class Upsert:
-    """The steps of one upsert; `update` comes before `insert`.
+    """Steps of one upsert; `update` comes before `insert`.
 
-    `_settled` are rows of the batch that need no insert, because their key is stored and stays where it is, `_moved` those whose key is
-    deleted in one partition to be inserted in another.
+    `_settled` are batch rows that need no insert, because their key is stored and stays, `_moved` those whose key is deleted in one
+    partition and inserted in another.
     """
 
     def __init__(self, plan: DeltaPlan, runner: TaskRunner, hits: Sequence[SliceHits]) -> None:
@@ -43,7 +43,7 @@ class Upsert:
         touched = [self._touched(hits) for hits in self._hits]
         here = [self._here(hits) for hits in self._hits]
         if self._plan.absent:
-            # They update no partition column, and the plan makes whole rows where it needs them.
+            # They update no partition column, and the plan makes whole rows where needed.
             here = [np.ones(len(hits.rows), dtype=bool) for hits in self._hits]
             self._check_stored_once(self._chosen(touched))
         elif not merger.whole_rows:
@@ -52,7 +52,7 @@ class Upsert:
             self._change(hits, changed, stays)
 
     def insert(self) -> int:
-        """Add what is not stored; the number of records that have moved from one partition to another."""
+        """Add what is not stored; returns the number of records that changed partition."""
         wanted = ~self._settled & ~self._marked
         moved = int((self._moved & wanted).sum())
         for hits in self._hits:
@@ -61,19 +61,19 @@ class Upsert:
         return moved
 
     def _touched(self, hits: SliceHits) -> Mask:
-        """Stored rows that change: a row that loses changes nothing, unless it fills nulls of the winner."""
+        """Stored rows that change: a losing row changes nothing, unless it fills the winner's nulls."""
         changes = hits.wins | self._plan.context.merger.losers_matter
         return np.asarray(hits.alive & np.where(self._marked[hits.rows], hits.deletes, changes))
 
     def _here(self, hits: SliceHits) -> Mask:
-        """Which rows belong into the partition in which their keys are stored, or have to stay there."""
+        """Rows that belong to the partition in which their keys are stored, or must stay there."""
         context = self._plan.context
         if not context.is_global or not context.options.update_partition_path:
             return np.ones(len(hits.rows), dtype=bool)
         return self._in_partition(hits)
 
     def _in_partition(self, hits: SliceHits) -> Mask:
-        """Which rows come under the partition path of the slice."""
+        """Rows that come under the slice's partition path."""
         partitions = self._plan.batch.partitions
         here = pc.index_in(pa.array([hits.piece.partition_path]), value_set=partitions.dictionary)[0].as_py()
         codes = partitions.indices.to_numpy(zero_copy_only=False)
@@ -85,16 +85,16 @@ class Upsert:
         if updates.any():
             change = self._plan.change(hits.piece)
             change.update(hits.only(updates), self._plan.batch.rows)
-            # Readers differ on a logged row that meets several stored ones, as on those that are doubtful.
+            # Readers differ on a logged row with several stored ones, and on doubtful ones.
             unsaid = hits.doubtful | repeated(hits.rows)
             change.rewrite |= self._plan.context.unsaid_by_logs or bool(unsaid[updates].any())
         self._plan.drop(hits, goes | (touched & marked), self._plan.batch)
         self._moved[hits.rows[goes]] = True
-        # What stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.
+        # A record that stays somewhere, or loses there, is not inserted elsewhere, even if a second record of its key is stored.
         self._settled[np.setdiff1d(hits.rows[hits.alive], hits.rows[goes])] = True
 
     def _revive(self, hits: SliceHits, wanted: Mask) -> None:
-        """Records whose key is dead in a slice of their partition come back there: its base row is still found by every index."""
+        """Records whose key is dead in a slice of their partition come back there: every index still finds its base row."""
         dead = ~hits.alive
         if dead.any():
             dead &= wanted[hits.rows] & self._in_partition(hits)
@@ -105,11 +105,11 @@ class Upsert:
             change.rewrite |= not hits.wins[dead].all() or takes_no_row_back(self._plan.context, hits.piece)
             wanted[rows] = False
 
-    # rows made of two
+    # combined rows
 
     def _combine(self, touched: Sequence[Mask], here: list[Mask]) -> None:
-        """Put combined rows in the place of incoming ones. They decide themselves where they belong: a row whose partition columns are
-        not updated stays where it is (as Hudi's `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`).
+        """Replace incoming rows by combined ones, which determine their own partition: a row whose partition columns are not updated stays
+        (like Hudi's `HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded`).
         """
         chosen = self._chosen(touched)
         self._check_stored_once(chosen)
@@ -126,11 +126,11 @@ class Upsert:
             self._plan.batch = _patched(self._plan.batch, patches)
 
     def _chosen(self, touched: Sequence[Mask]) -> list[Mask]:
-        """Those of the hits that no row marked as a deletion is of."""
+        """Hits without rows marked as deletions."""
         return [changed & ~self._marked[hits.rows] for hits, changed in zip(self._hits, touched, strict=True)]
 
     def _check_stored_once(self, chosen: Sequence[Mask]) -> None:
-        """A log replaces all rows of a key by one, and so it would several that an incoming row makes different ones of."""
+        """A log replaces all rows of a key by one, even several for which an incoming row gives different results."""
         rows = [hits.rows[some] for hits, some in zip(self._hits, chosen, strict=True)]
         numbers, counts = np.unique(np.concatenate([NO_ROWS, *rows]), return_counts=True)
         if (counts > 1).any():
@@ -153,7 +153,7 @@ class Upsert:
         )
 
     def _placed(self, hits: SliceHits, combined: Combined, *, stays: bool) -> tuple[Combined, Mask]:
-        """The rows under the partition paths that they belong to, and which of them belong where they are stored."""
+        """Rows under the partition paths that they belong to, and which of them belong where they are stored."""
         table = combined.table
         paths = pa.array([hits.piece.partition_path], pa.string()).take(pa.array(np.zeros(table.num_rows, np.int64)))
         if not stays:
@@ -163,7 +163,7 @@ class Upsert:
 
 
 def marked_rows(plan: DeltaPlan) -> Mask:
-    """Which rows of the batch say that they are deletions, by `_hoodie_is_deleted` or as the table's payload has it."""
+    """Batch rows marked as deletions, by `_hoodie_is_deleted` or the table's payload."""
     rules, batch = plan.logs.reader.rules, plan.batch
     names = rules.marks.columns(list(batch.source.column_names)) if len(batch.rows) else []
     if not names:
@@ -172,7 +172,7 @@ def marked_rows(plan: DeltaPlan) -> Mask:
 
 
 def _patched(batch: Batch, patches: Sequence[Combined]) -> Batch:
-    """The batch with these rows in the place of its own; of several for one row the last."""
+    """The batch with these rows replaced; of several for one row the last."""
     numbers = np.concatenate([patch.rows for patch in patches])
     rows, last = np.unique(numbers[::-1], return_index=True)
     table = pa.concat_tables([patch.table for patch in patches]).take(pa.array(len(numbers) - 1 - last))

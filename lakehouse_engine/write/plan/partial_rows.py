@@ -22,7 +22,7 @@ from lakehouse_engine.write.context import WriteContext
 
 
 def absent_columns(context: WriteContext) -> frozenset[str]:
-    """The columns that rows of an update do not have in a log; none where it logs whole rows."""
+    """Columns that rows of an update lack in a log; empty if it logs whole rows."""
     config, merger = context.config, context.merger
     if not (isinstance(merger, UpdateColumns) and context.options.partial_updates and config.populates_meta_fields):
         return frozenset()

@@ -1,4 +1,4 @@
-"""Where new records of a write go: into small files, then into new groups."""
+"""Places a write's new records: into small files, then new groups."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from lakehouse_engine.write.tasks.base_files import FileContext
 from lakehouse_engine.write.tasks.bulk import ENCODED_SHARE
 
 SAMPLE = 1000
-"""Rows that tell the size of one."""
+"""Rows that are measured to estimate the size of one."""
 _MOST_MEASURED = 32
-"""Base files of a partition whose footers are read to fill the small ones and to learn the size of a record."""
+"""Base files per partition whose footers are read to fill small ones and learn the record size."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewGroup:
-    """A file group to be: rows of the batch's source. `bucket` is that of its keys, in tables that have buckets."""
+    """A new file group: rows of the batch's source. `bucket` is its keys' bucket, in tables with buckets."""
 
     partition: str
     rows: Rows
     bucket: int | None = None
 
     def file_id(self, instant_time: str, task: int) -> str:
-        """What the group is called in the commit of that time, where this task makes it."""
+        """File id of the group in the commit of that time, if this task makes it."""
         if self.bucket is not None:
             return bucket_file_id(self.bucket, instant_time, self.partition)
         return new_file_id(instant_time, self.partition, task)
 
 
 def new_group_tasks(files: FileContext, groups: Sequence[NewGroup], source: RowSource, first_task: int) -> tuple[CreateTask, ...]:
-    """The tasks that make new groups, numbered from `first_task`."""
+    """Tasks that make new groups, numbered from `first_task`."""
     tasks = enumerate(groups, first_task)
     return tuple(
         CreateTask(files, task, group.partition, group.file_id(files.instant_time, task), source, group.rows) for task, group in tasks
@@ -58,7 +58,7 @@ class Placement:
 
 
 def unplaced(batch: Batch, indices: Rows) -> list[NewGroup]:
-    """Rows of the batch by their partition, to be placed later."""
+    """Batch rows by partition, to be placed later."""
     chosen = np.zeros(len(batch.rows), dtype=bool)
     chosen[indices] = True
     parts = ((partition, rows[chosen[rows]]) for partition, rows in batch.rows_by_partition().items())
@@ -67,14 +67,14 @@ def unplaced(batch: Batch, indices: Rows) -> list[NewGroup]:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """`bases` names the base files of a partition, `open_to` those of the measured ones that may take new records."""
+    """`bases` names a partition's base files, `open_to` the measured ones that may take new records."""
 
     files: FileContext
     bases: Callable[[str], Sequence[BaseFile]]
     open_to: Callable[[Sequence[SizedFile]], Sequence[SizedFile]]
 
     def place(self, batch: Batch, indices: Rows) -> Placement:
-        """Rows of the batch by their indices, by partition."""
+        """Batch row indices by partition."""
         placement = Placement()
         if len(indices):
             chosen = np.zeros(len(batch.rows), dtype=bool)
@@ -91,7 +91,7 @@ class Places:
         placement.to_new += [NewGroup(partition, batch.rows[rows]) for rows in assignment.to_new]
 
     def assign(self, partition: str, numbers: Numbers, row_size: Callable[[], float]) -> Assignment[Numbers]:
-        """New records of a partition by their numbers; `row_size` is asked where no file tells what a record takes."""
+        """New records of a partition by number; `row_size` is used if no file tells the record size."""
         sized = self._sized_files(partition)
         size = average_record_size(sized, row_size)
         return assign_inserts(numbers, self.open_to(sized), size, self.files.options)
@@ -108,17 +108,17 @@ class Places:
 
 
 def bytes_per_row(batch: Batch) -> float:
-    """What a row of the batch may take in a base file."""
+    """Bytes that a batch row may take in a base file."""
     return encoded_size(batch.source.take(batch.rows[:SAMPLE]))
 
 
 def encoded_size(sample: pa.Table) -> float:
-    """What a row may take in a base file."""
+    """Bytes that a row may take in a base file."""
     return float(sample.nbytes / max(1, sample.num_rows) * ENCODED_SHARE)
 
 
 def alive(batch: Batch, indices: Rows, marks: DeleteMarks) -> Rows:
-    """Rows that are not marked as deletions: deleting what is not there does nothing."""
+    """Rows that are not deletions: deleting an absent row does nothing."""
     names = marks.columns(list(batch.source.column_names)) if len(indices) else []
     if not names:
         return indices
@@ -127,5 +127,5 @@ def alive(batch: Batch, indices: Rows, marks: DeleteMarks) -> Rows:
 
 
 def living(batch: Batch, marks: DeleteMarks) -> Batch:
-    """The batch without rows that are marked as deletions."""
+    """The batch without deletions."""
     return batch.part(alive(batch, np.arange(len(batch.rows), dtype=np.int64), marks))

@@ -1,4 +1,4 @@
-"""The plan of a write: tasks that together are its commit. Made from keys alone, by `plan.cow` or `plan.mor`."""
+"""Plan of a write: tasks that together are its commit. Made from keys alone, by `plan.cow` or `plan.mor`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FileTask = CreateTask | MergeTask | AppendTask | SliceMergeTask
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """Tasks of a commit: new versions of base files, new groups, logs, and slices to be rewritten with their logs.
+    """Tasks of a commit: new base file versions, new groups, logs, and slices to rewrite with their logs.
 
-    `moves` counts records that leave one partition for another.
+    `moves` counts records that change partition.
     """
 
     merges: tuple[MergeTask, ...] = ()
@@ -59,7 +59,7 @@ class WritePlan:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A file group that is to be changed, and how many of its rows."""
+    """A file group to change, and how many of its rows."""
 
     partition: str
     file_id: str
@@ -68,7 +68,7 @@ class Planned:
 
 
 def profile_of(inserts: Iterable[tuple[str, int]], updates: Iterable[Planned]) -> dict[str, tuple[HoodieWriteStat, ...]]:
-    """A plan as Hudi's inflight commits hold it: planned inserts of each partition, then each group that is updated."""
+    """The plan in the form of Hudi's inflight commits: planned inserts per partition, then each updated group."""
     new: dict[str, int] = defaultdict(int)
     for path, count in inserts:
         new[path] += count
@@ -87,7 +87,7 @@ def _count(task: CreateTask) -> int:
 
 
 def run_task(task: FileTask) -> list[WriteStatus]:
-    """Any task of a plan, for a runner that is given them all."""
+    """Any task of a plan, for a runner that gets them all."""
     if isinstance(task, AppendTask):
         return append_logs(task)
     if isinstance(task, SliceMergeTask):
@@ -96,7 +96,7 @@ def run_task(task: FileTask) -> list[WriteStatus]:
 
 
 def plan_new_groups(files: FileContext, batch: Batch) -> WritePlan:
-    """Every row of the batch into new file groups of the target size."""
+    """Every row of the batch to new file groups of the target size."""
     most = max(1, int(files.options.max_file_size / max(1.0, bytes_per_row(batch))))
     groups = [
         NewGroup(partition, batch.rows[part])
