@@ -77,7 +77,7 @@ def read_archived_files(
     checkpoints = LiveCheckpoints(storage)
     try:
         listed = archive.files(listing)
-    except LakehouseError as error:
+    except (FormatError, StoredFileNotFoundError) as error:
         problem = str(error.context.get("path", archive.path)), error.message
         logger.warning("what archived writes of %s left is not known: %s", storage.root, error)
         return ArchivedFiles(LiveFiles(), is_known=False, problems=(problem,), all_told=False)
