@@ -25,7 +25,7 @@ from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.options import ClusteringOptions, WriteOptions
 from lakehouse_engine.options.clustering import CLUSTERING_TIMEOUT_SECONDS
-from lakehouse_engine.read.complete_slices import check_complete
+from lakehouse_engine.read.complete_slices import check_complete, check_not_bootstrapped
 from lakehouse_engine.read.scan import check_readable
 from lakehouse_engine.services.cluster.candidates import candidates, keeps_slices_apart
 from lakehouse_engine.services.cluster.fitting import groups_of, read_plan, standing, with_groups
@@ -88,6 +88,7 @@ class Clustering:
     def groups(self, state: TableState) -> PlannedGroups:
         """What would be planned. Raises as `plan`."""
         check_readable(state)
+        check_not_bootstrapped(state)
         options = self._checked(state)
         alone = keeps_slices_apart(state, self.write_options)
         return plan_groups(candidates(state, options, only=self.only), options, alone=alone)
@@ -102,6 +103,7 @@ class Clustering:
 
     def fit(self, state: TableState, requested: Instant) -> ClusteringJob | None:
         """Groups of which a slice was changed are left out; without any, the plan is dropped."""
+        check_not_bootstrapped(state)
         stored = read_plan(state, requested)
         stands = standing(state, groups_of(stored))
         if not stands:

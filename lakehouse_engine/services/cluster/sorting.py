@@ -61,6 +61,8 @@ def sort_group(task: SortTask) -> list[HoodieWriteStat]:
     spill = SpillTo(context.storage, folder, task.memory_bytes)
     try:
         rows = _rows(task, spill)
+        if rows is None:
+            return []
         order = task.order.permutation(rows)
         parts = [part for part in np.array_split(order, len(task.file_ids)) if len(part)]
         return [_written(task, number, rows, part) for number, part in enumerate(parts)]
@@ -68,8 +70,8 @@ def sort_group(task: SortTask) -> list[HoodieWriteStat]:
         context.storage.delete_tree(spill.folder)
 
 
-def _rows(task: SortTask, spill: SpillTo) -> pa.Table:
-    """All rows of the slices, merged with their logs; those that are too many for memory are mapped files."""
+def _rows(task: SortTask, spill: SpillTo) -> pa.Table | None:
+    """All rows of the slices, merged with their logs, None without any; those that are too many for memory are mapped files."""
     pool: RowPool | None = None
     for piece in task.pieces:
         for part in _merged(task, piece):
@@ -77,7 +79,7 @@ def _rows(task: SortTask, spill: SpillTo) -> pa.Table:
             pool = RowPool(rows.schema, spill) if pool is None else pool
             pool.add(rows)
     if pool is None:
-        raise AssertionError("a group has a slice, and each of them at least a part without rows")
+        return None
     rows = pool.table()
     # In one piece rows are taken in any order at once; what may be in files is not brought into memory.
     return rows.combine_chunks() if rows.nbytes <= task.memory_bytes else rows
