@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
-from lakehouse_engine.commit.beside.executors import waiting_to_be_alone
+from lakehouse_engine.commit.beside.executors import ask_to_be_alone
 from lakehouse_engine.commit.beside.foreign import live_writes, refused_writes
 from lakehouse_engine.commit.leftovers.savepoints import put_back_savepoints
 from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
@@ -97,7 +97,7 @@ def _locked(
                     table=state.config.name,
                 )
             if others and state.layout.orders_by_completion and not is_asked:
-                asking.enter_context(waiting_to_be_alone(storage))
+                ask_to_be_alone(storage, asking)
                 is_asked = True
             time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
             config = ConfigStore(storage).read()

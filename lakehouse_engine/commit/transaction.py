@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from lakehouse_engine.commit.beside.attempts import open_to_attempts
-from lakehouse_engine.commit.beside.executors import is_wanted_alone, write_lock
+from lakehouse_engine.commit.beside.executors import hold_write_lock, is_wanted_alone
 from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
 from lakehouse_engine.commit.overtaken import OvertakenError, Reach, check_not_overtaken
@@ -111,7 +111,7 @@ class Transaction:
         assert self._instant is not None, "start() comes first"
         if self._lock is None or is_wanted_alone(self.state.storage):
             return
-        self._at_work.enter_context(write_lock(self.state.storage, self.instant_time))
+        hold_write_lock(self.state.storage, self.instant_time, self._at_work)
         self._lock.close()
         self.is_let_go = True
 

@@ -31,29 +31,24 @@ def write_lock_file(instant_time: str) -> str:
     return f"{_FOLDER}/{WRITES_PREFIX}{instant_time}{_SUFFIX}"
 
 
-@contextmanager
-def write_lock(storage: Storage, instant_time: str) -> Iterator[None]:
-    """Held by the write of an instant, which is its own, while others may have the table's lock."""
+def hold_write_lock(storage: Storage, instant_time: str, until: ExitStack) -> None:
+    """Take the lock of the write of an instant, which is its own, until the stack is closed. Others may have the table's lock."""
     path = write_lock_file(instant_time)
-    with TableLock(storage, 0, file=path):
-        try:
-            yield
-        finally:
-            try:
-                storage.delete(path)
-            except StorageError as error:
-                logger.warning("the lock file %s could not be removed (%s); archiving does", path, error)
+    until.enter_context(TableLock(storage, 0, file=path))
+    until.callback(_remove, storage, path)
 
 
-@contextmanager
-def waiting_to_be_alone(storage: Storage) -> Iterator[None]:
-    """Ask writers to keep the table's lock (`is_wanted_alone`) for somebody who waits until none of them is at work without it."""
-    path = write_lock_file(_ALONE)
-    with ExitStack() as asked:
-        with suppress(LockTimeoutError):  # another one asks already
-            asked.enter_context(TableLock(storage, 0, file=path))
-            asked.callback(storage.delete, path)
-        yield
+def _remove(storage: Storage, path: str) -> None:
+    try:
+        storage.delete(path)
+    except StorageError as error:
+        logger.warning("the lock file %s could not be removed (%s); archiving does", path, error)
+
+
+def ask_to_be_alone(storage: Storage, until: ExitStack) -> None:
+    """Ask writers to keep the table's lock (`is_wanted_alone`), for somebody who waits until none of them is at work without it."""
+    with suppress(LockTimeoutError):  # another one asks already
+        hold_write_lock(storage, _ALONE, until)
 
 
 def is_wanted_alone(storage: Storage) -> bool:
