@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.rollback import recover
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CommitConflictError, LakehouseError, LockTimeoutError
@@ -212,6 +213,20 @@ def test_a_writer_that_is_taken_for_dead_makes_its_files_again(tmp_path: Path, m
     assert left(tmp_path / "t") == ["table.lock"]
     storage = LocalStorage(str(tmp_path / "t"))
     check_no_orphans(storage, look(storage, ("id", "part", "n")))
+
+
+def test_a_writer_that_is_being_taken_back_makes_its_files_again(tmp_path: Path) -> None:
+    """Its instant is closed to tasks before anything shows on the timeline."""
+    make(tmp_path / "t")
+
+    def close(other: HoodieTable) -> None:
+        close_to_attempts(other.storage, other.timeline.pending().instants[0].requested_time)
+
+    runner, _ = beside(tmp_path / "t", [("a", "x", 2)], close)
+    assert runner.raised is None
+    assert runner.rounds == 2
+    assert rows_of(tmp_path / "t") == [("a", "x", 2), ("b", "y", 1)]
+    assert left(tmp_path / "t") == ["table.lock"]
 
 
 @pytest.mark.parametrize(("version", "index"), [(6, "SIMPLE"), (9, "GLOBAL_SIMPLE")])
