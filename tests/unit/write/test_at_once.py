@@ -120,14 +120,17 @@ def test_a_write_of_the_same_partition_is_made_once_more(tmp_path: Path, kind: s
     assert left(tmp_path / "t") == ["table.lock"]
 
 
-def test_one_write_id_is_written_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("operation", [WriteOperationType.UPSERT, WriteOperationType.INSERT])
+def test_one_write_id_is_written_once(tmp_path: Path, operation: WriteOperationType) -> None:
+    """Also where nothing is looked up, so that nothing else is a conflict."""
     make(tmp_path / "t")
-    other = HoodieTable.open(str(tmp_path / "t"), options=SHORT)
-    table = LocalTable(LocalStorage(str(tmp_path / "t")))
-    table.runner = runner = Meanwhile(lambda: other.upsert(batch([("a", "x", 2)]), write_id="one"))
-    result = table.write(WriteOperationType.UPSERT, batch([("a", "x", 2)]), write_id="one")
+    table, other = (LocalTable(LocalStorage(str(tmp_path / "t"))) for _ in range(2))
+    rows = batch([("z", "z", 2)])
+    table.runner = runner = Meanwhile(lambda: other.write(operation, rows, write_id="one"))
+    result = table.write(operation, rows, write_id="one")
     assert runner.raised is None
     assert result.was_written
+    assert rows_of(tmp_path / "t") == [("a", "x", 1), ("b", "y", 1), ("z", "z", 2)]
 
 
 def _evolve(table: HoodieTable) -> None:
