@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lakehouse_engine.commit.beside.attempts import open_file
 from lakehouse_engine.commit.expected import keeps_rows, touched_by
 from lakehouse_engine.commit.versions import planned_groups
 from lakehouse_engine.errors import (
@@ -18,6 +19,7 @@ from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
     CommitRuledOutError,
     LakehouseError,
+    LateAttemptError,
     LockError,
     TableNotFoundError,
 )
@@ -25,6 +27,7 @@ from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.storage.locations import has_file
 from lakehouse_engine.view.table_state import TableState
 
 FINAL = (
@@ -63,13 +66,21 @@ def check_not_overtaken(then: TableState, now: TableState, inflight: Instant, me
 
 def check_undisturbed(then: TableState, instant_time: str, error: LakehouseError) -> None:
     """Raise `OvertakenError` from an `error` of a write that was made of the table as it was `then`, if anything has happened to the table
-    since: files that it read may be gone.
+    since, or its instant is being taken back: files that it read, or made, may be gone.
     """
     now = then.refresh()
-    if then.config != now.config or _others(then, instant_time) != _others(now, instant_time):
+    is_same = then.config == now.config and _others(then, instant_time) == _others(now, instant_time)
+    if not is_same or _is_being_taken_back(now, instant_time, error):
         raise OvertakenError(
             f"others changed the table while this write made its files, which failed: {error.message}", table=now.config.name
         ) from error
+
+
+def _is_being_taken_back(now: TableState, instant_time: str, error: LakehouseError) -> bool:
+    """Whoever takes a write back closes it to its tasks before anything shows on the timeline."""
+    own = now.timeline.find(instant_time)
+    is_closed = own is not None and own.state is State.INFLIGHT and not has_file(now.storage, open_file(instant_time))
+    return own is None or is_closed or isinstance(error, LateAttemptError)
 
 
 def _others(state: TableState, instant_time: str) -> frozenset[Instant]:

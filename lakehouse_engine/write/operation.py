@@ -320,7 +320,12 @@ class _Steps:
         return result_of(self.transaction.state, self.transaction.instant_time, metadata, dropped=dropped, moves=moves)
 
     def _check_again(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
-        """What was read for the write is as it was also when it is committed. Raises as `_check_expected` and `Expectation.check`."""
+        """What was read for the write is as it was also when it is committed, and nobody has written it meanwhile.
+
+        Raises as `_check_expected` and `Expectation.check`, and `OvertakenError` where a commit has its id.
+        """
+        if _written_in(now, self.request) is not None:
+            raise OvertakenError("the write of this id was committed by another call", table=now.config.name)
         since = _check_expected(now, self.request)
         if since is not None:
             since.check(touched_by(metadata))

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.rollback import recover
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CommitConflictError, LakehouseError, LockTimeoutError
@@ -119,14 +120,17 @@ def test_a_write_of_the_same_partition_is_made_once_more(tmp_path: Path, kind: s
     assert left(tmp_path / "t") == ["table.lock"]
 
 
-def test_one_write_id_is_written_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("operation", [WriteOperationType.UPSERT, WriteOperationType.INSERT])
+def test_one_write_id_is_written_once(tmp_path: Path, operation: WriteOperationType) -> None:
+    """Also where nothing is looked up, so that nothing else is a conflict."""
     make(tmp_path / "t")
-    other = HoodieTable.open(str(tmp_path / "t"), options=SHORT)
-    table = LocalTable(LocalStorage(str(tmp_path / "t")))
-    table.runner = runner = Meanwhile(lambda: other.upsert(batch([("a", "x", 2)]), write_id="one"))
-    result = table.write(WriteOperationType.UPSERT, batch([("a", "x", 2)]), write_id="one")
+    table, other = (LocalTable(LocalStorage(str(tmp_path / "t"))) for _ in range(2))
+    rows = batch([("z", "z", 2)])
+    table.runner = runner = Meanwhile(lambda: other.write(operation, rows, write_id="one"))
+    result = table.write(operation, rows, write_id="one")
     assert runner.raised is None
     assert result.was_written
+    assert rows_of(tmp_path / "t") == [("a", "x", 1), ("b", "y", 1), ("z", "z", 2)]
 
 
 def _evolve(table: HoodieTable) -> None:
@@ -212,6 +216,20 @@ def test_a_writer_that_is_taken_for_dead_makes_its_files_again(tmp_path: Path, m
     assert left(tmp_path / "t") == ["table.lock"]
     storage = LocalStorage(str(tmp_path / "t"))
     check_no_orphans(storage, look(storage, ("id", "part", "n")))
+
+
+def test_a_writer_that_is_being_taken_back_makes_its_files_again(tmp_path: Path) -> None:
+    """Its instant is closed to tasks before anything shows on the timeline."""
+    make(tmp_path / "t")
+
+    def close(other: HoodieTable) -> None:
+        close_to_attempts(other.storage, other.timeline.pending().instants[0].requested_time)
+
+    runner, _ = beside(tmp_path / "t", [("a", "x", 2)], close)
+    assert runner.raised is None
+    assert runner.rounds == 2
+    assert rows_of(tmp_path / "t") == [("a", "x", 2), ("b", "y", 1)]
+    assert left(tmp_path / "t") == ["table.lock"]
 
 
 @pytest.mark.parametrize(("version", "index"), [(6, "SIMPLE"), (9, "GLOBAL_SIMPLE")])
