@@ -14,12 +14,15 @@ from dataclasses import replace
 from lakehouse_engine.commit.beside.executors import lock_file
 from lakehouse_engine.commit.beside.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.publish import take_back_files
+from lakehouse_engine.commit.ruling_out import may_come, rule_out
+from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieRequestedReplaceMetadata
+from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options.clustering import REJECT, UPDATES_STRATEGY
 from lakehouse_engine.timeline.lock import lock_holder
 from lakehouse_engine.view.table_state import TableState
@@ -44,7 +47,24 @@ def take_over(state: TableState, changed: Collection[FileGroupId], strategy: str
     for instant in instants:
         _check_not_foreign(state, instant, next(group for group, time in met.items() if time == instant.requested_time))
     for instant in instants:
-        _leave(state, instant, set(met), whole=whole)
+        if _may_come(state, instant):
+            _rule_out(state, instant)
+        else:
+            _leave(state, instant, set(met), whole=whole)
+
+
+def _may_come(state: TableState, instant: Instant) -> bool:
+    """Whether the commit of a run that died may be on its way to an object store: it has the groups as they were."""
+    return may_come(state, instant) and lock_holder(state.storage, lock_file(instant.requested_time)) is None
+
+
+def _rule_out(state: TableState, instant: Instant) -> None:
+    if not rule_out(state, instant, completion_time(state, instant), WriteOperationType.CLUSTER):
+        raise CommitConflictError(
+            "the clustering of a process that died was completed while this write was planned; nothing is written, try again",
+            instant=instant,
+            table=state.config.name,
+        )
 
 
 def _check_not_foreign(state: TableState, instant: Instant, group: FileGroupId) -> None:

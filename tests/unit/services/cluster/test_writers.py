@@ -186,6 +186,26 @@ def test_a_dead_executor_is_taken_over_without_what_was_changed_since(table: Loc
     assert verify(table.state).ok
 
 
+def test_a_commit_of_a_dead_executor_that_may_come_yet_is_ruled_out(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an object store: a late commit would have the groups without the write."""
+    instant = planned(table)
+    _killed(table, monkeypatch)
+    monkeypatch.setattr("lakehouse_engine.commit.beside.clusterings.may_come", lambda state, dead: dead.state is State.INFLIGHT)
+    table.upsert(rows({4: 21}))
+    monkeypatch.undo()
+    state = table.state
+    done = state.timeline.find(instant.requested_time)
+    assert done is not None
+    assert done.is_completed
+    assert list(state.commit_metadata(done).write_stats()) == []
+    assert content(table) == {**HELD, 4: 21}
+    table.insert(rows({8: 8}, "c"))
+    assert not _made(table, instant)
+    assert table.cluster("n").files_replaced >= 3
+    assert content(table) == {**HELD, 4: 21, 8: 8}
+    assert verify(table.state).ok
+
+
 class Killed(BaseException):
     """Ends a run as a kill does: nothing is taken back."""
 
