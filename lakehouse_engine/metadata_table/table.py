@@ -69,7 +69,7 @@ class MetadataTable:
         return _all([self._merged(partition, piece, select) for piece, select in self._routed(self.groups(partition), keys)])
 
     def newest(self, piece: FileSlice, partition: str) -> Winners:
-        """Newest entry of each key in a group, undecoded, for a partition whose newer records replace older ones."""
+        """Newest entry of each key in a group that is not deleted, undecoded; for a partition whose newer records replace older ones."""
         return newest(self._layers(partition, piece, HFileReader.read_all))
 
     def newest_with_keys(self, partition: str, keys: pa.Array, within: str | None = None) -> list[Winners]:
