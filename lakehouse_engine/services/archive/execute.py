@@ -100,7 +100,7 @@ def _is_savepointed(state: TableState, instant: Instant) -> bool:
 
 
 def _keep_aside(state: TableState, commits: Iterable[Sequence[tuple[Instant, StoredFile]]]) -> None:
-    """Keep commits aside, before anything says that they are archived: a restore needs them whole, and the archive drops some of them."""
+    """Keep commits aside before they count as archived: a restore needs them whole, and the archive does not keep all their content."""
     kept = KeptCommits(state.storage, state.layout)
     for files in commits:
         kept.keep((instant, state.storage.read(file.path)) for instant, file in files if instant.action is not Action.SAVEPOINT)
