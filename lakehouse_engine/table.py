@@ -45,14 +45,14 @@ Moment = str | date | datetime
 
 @checked
 class HoodieTable(TableServices):
-    """One table. Reads see the newest commit of any process at the time of the call; writes are one commit each.
+    """One table. Reads see the newest commit of any process at the time of the call; each write is one commit.
 
-    `data` of every write is a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame. `options` are `hoodie.*`
-    keys for that call; they count over the table's own properties and those given to `open`. `expected_instant`: the write is made only
-    if no commit after that instant touched the partitions that it changes (and where an upsert adds rows, which it may move: took rows away
-    from any), and raises `ChangedSinceReadError` else. `write_id`: a name of the caller's for this very write. Where the table has a commit
-    of that name (active or archived, and not taken back) its result is returned, with `was_written`, and nothing is read or written: a
-    write without an answer can be made again.
+    `data` of every write is a Spark DataFrame, a pyarrow Table or RecordBatchReader, or a pandas DataFrame. `options` are `hoodie.*` keys
+    for that call; they override the table's own properties and those given to `open`. `expected_instant`: the write is made only if no
+    commit after that instant touched the partitions that it changes (and, if an upsert adds rows, which it may move, took rows away from
+    any partition); otherwise it raises `ChangedSinceReadError`. `write_id`: the caller's name for this one write. If the table has a commit
+    with that name (active or archived, and not taken back), its result is returned, with `was_written`, and nothing is read or written. So
+    a write that got no answer can be repeated.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class HoodieTable(TableServices):
         options: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> HoodieTable:
-        """The table in directory `path`, or at `s3://bucket/path` with the store's `storage_options`; starts no JVM.
+        """Open the table in directory `path`, or at `s3://bucket/path` with the store's `storage_options`; starts no JVM.
 
         Raises `TableNotFoundError`, `UnsupportedTableVersionError`.
         """
@@ -90,7 +90,7 @@ class HoodieTable(TableServices):
 
     @property
     def keys_are_global(self) -> bool:
-        """Whether a record key is one row of the table; else it is one in each partition."""
+        """True if a record key is unique in the table, False if only in each partition."""
         return load_index(self._state, WriteOptions.read(self._effective({}))).is_global
 
     # reading
@@ -108,18 +108,18 @@ class HoodieTable(TableServices):
         filters: pc.Expression | None = None,
         deleted: bool = False,
     ) -> pa.Table:
-        """Rows as an Arrow table; no JVM is used.
+        """Rows as an Arrow table, without a JVM.
 
-        `query` is `snapshot`, `read_optimized` or `incremental`. `as_of` is an instant, a timestamp or date (text or object), the name
-        of a savepoint, or `-N` for the Nth commit before the newest. Incremental queries take the same as `begin` and `end`: commits after
-        `begin` ("earliest" or None: all) up to and including `end` count. Where `begin` lies in time that a restore or rollback took back,
-        `on_restore` says whether to "fail" (`TimelineRestoredError`), to "resync" with the whole snapshot, or to "rewind" to the instant
+        `query` is `snapshot`, `read_optimized` or `incremental`. `as_of` is an instant, a timestamp or date (text or object), the name of a
+        savepoint, or `-N` for the Nth commit before the newest. Incremental queries take the same for `begin` and `end`: they return
+        commits after `begin` ("earliest" or None: all) up to and including `end`. If a restore or rollback took back commits up to `begin`,
+        `on_restore` decides: "fail" raises `TimelineRestoredError`, "resync" returns the whole snapshot, and "rewind" starts at the instant
         that the table went back to.
 
-        `filters`, an expression over columns (`pc.field("day") == "2026-01-01"`; the meta columns too), keeps the rows that it is true of.
-        Partitions, files and row groups in which no row can be such are not read. Raises `OptionError` for one that does not fit the table.
+        `filters`, an expression over columns (`pc.field("day") == "2026-01-01"`; also meta columns), keeps the rows for which it is true.
+        Partitions, files and row groups without such rows are not read. Raises `OptionError` for an expression that does not fit the table.
 
-        `deleted`: of a table with soft deletes the deleted rows, too, with the column `_lakehouse_deleted_at`.
+        `deleted`: includes the deleted rows of a table with soft deletes, and the column `_lakehouse_deleted_at`.
         """
         asked = Query(query, as_of, begin, end, on_restore, filters, deleted)
         runner = looking_runner(local_runner(self._options), self._storage)
@@ -128,7 +128,7 @@ class HoodieTable(TableServices):
             with told_of_crossing(now):
                 return read_arrow(plan_query(now, asked, self._options), columns=columns, meta_columns=meta_columns, runner=runner)
 
-        # A restore or a clean may take files while they are read; then they are those of a table that is no more.
+        # If a restore or a clean removes files during the read, it is repeated on the table's new state.
         return at_one_moment(self.state, read)
 
     def dataframe(
@@ -145,12 +145,12 @@ class HoodieTable(TableServices):
         filters: pc.Expression | None = None,
         deleted: bool = False,
     ) -> DataFrame:
-        """The same rows as a DataFrame, pinned to what is committed now; `to_arrow` says what the arguments mean.
+        """The same rows as a DataFrame, pinned to what is committed now; arguments as in `to_arrow`.
 
-        Base files without logs are read by Spark's own Parquet scan. Logs are decoded by this process up to
-        `lakehouse.read.logs.driver.max.bytes`, and small slices merged; above by executors when the frame is run: then `columns` spares
-        them the others. With `filters` they read the base files, too. Raises `CorruptFileError` and `CorruptLogError` for what is found
-        damaged here; what executors find shows when the DataFrame is run, as an error of Spark's that has the engine's in its text.
+        Spark's own Parquet scan reads base files without logs. This process decodes logs up to `lakehouse.read.logs.driver.max.bytes`, and
+        merges small slices; above that limit executors do when the frame runs: then `columns` spares them the other columns. With
+        `filters`, executors read the base files too. Raises `CorruptFileError` and `CorruptLogError` for damage found here; damage found by
+        executors shows when the DataFrame runs, as a Spark error that contains the engine's text.
         """
         session = spark or self._spark
         if session is None:
@@ -163,29 +163,29 @@ class HoodieTable(TableServices):
                 plan = plan_query(now, asked, self._options, paths=True)
                 return scan(session, plan, columns=columns, meta_columns=meta_columns, options=read_options(now, self._options))
 
-        # What is read and looked at here may be taken meanwhile, as by `to_arrow`.
+        # Files read and checked here may be removed meanwhile, as in `to_arrow`.
         return at_one_moment(self.state, frame)
 
     # writing
 
     def bulk_insert(self, data: Any, **arguments: Any) -> WriteResult:
-        """Add rows to new files without looking anything up: the fastest way in. Keys are not compared with stored ones.
+        """Add rows to new files without looking anything up: the fastest way in. Does not compare keys with stored ones.
 
-        Rows that are marked as deletions are stored, as by Hudi, unless `drop_deletions=True`; every other operation leaves them out.
+        Stores rows that are marked as deletions, as Hudi does, unless `drop_deletions=True`; every other operation leaves them out.
         """
         return self._write(WriteOperationType.BULK_INSERT, data, **arguments)
 
     def insert(self, data: Any, **arguments: Any) -> WriteResult:
-        """Add rows, filling small files. Keys are not compared with stored ones."""
+        """Add rows, filling small files. Does not compare keys with stored ones."""
         return self._write(WriteOperationType.INSERT, data, **arguments)
 
     def upsert(
         self, data: Any, *, merge_update_columns: Sequence[str] | None = None, delete_keys: Any = None, **arguments: Any
     ) -> WriteResult:
-        """Update rows whose key is stored, add the others.
+        """Update rows whose key is stored, and add the others.
 
-        `merge_update_columns`: only these, and the ordering fields, change in updated rows. `delete_keys`: rows of key columns to delete in
-        the same commit; with ordering columns too, an older one deletes nothing.
+        `merge_update_columns`: in updated rows, only these and the ordering fields change. `delete_keys`: rows with the key columns, to
+        delete in the same commit; if they have ordering columns too, an older one deletes nothing.
         """
         return self._write(
             WriteOperationType.UPSERT,
@@ -196,12 +196,12 @@ class HoodieTable(TableServices):
         )
 
     def replace_rows(self, data: Any, *, replaced: Any, missing: str = "fail", **arguments: Any) -> WriteResult:
-        """Delete single stored rows and add others in one commit; only files that hold a row to delete are written anew.
+        """Delete single stored rows and add others in one commit; rewrites only files that hold a row to delete.
 
-        `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a reading with meta columns; with `_hoodie_partition_path` and
-        `_hoodie_file_name` too, other files are looked through only for rows that are not where they say. Added rows are not compared with
-        stored ones. Raises `ChangedSinceReadError` where a row to delete is not stored any more, as one that another writer changed; with
-        `missing="ignore"` the others are deleted, and all of `data` is added.
+        `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a read with meta columns; with `_hoodie_partition_path` and
+        `_hoodie_file_name` too, other files are searched only for rows that are not where these say. Added rows are not compared with
+        stored ones. Raises `ChangedSinceReadError` if a row to delete is no longer stored, e.g. because another writer changed it; with
+        `missing="ignore"`, deletes the others and adds all of `data`.
         """
         return self._write(WriteOperationType.UPSERT, data, replaced_rows=replaced, missing=missing, **arguments)
 
@@ -212,12 +212,12 @@ class HoodieTable(TableServices):
     def insert_overwrite(
         self, data: Any, *, replace_partitions: Sequence[str | Mapping[str, Any]] = (), **arguments: Any
     ) -> WriteResult:
-        """Replace the partitions that `data` has rows of, and those named, whether it has or not."""
+        """Replace the partitions in which `data` has rows, and those named in `replace_partitions`."""
         paths = partition_paths_of(self.config, replace_partitions, self.schema)
         return self._write(WriteOperationType.INSERT_OVERWRITE, data, partitions=paths, **arguments)
 
     def insert_overwrite_table(self, data: Any, **arguments: Any) -> WriteResult:
-        """Replace all rows in one commit; history stays. `replace_schema=True` lets `data` bring other columns."""
+        """Replace all rows in one commit; history stays. With `replace_schema=True`, `data` may have other columns."""
         return self._write(WriteOperationType.INSERT_OVERWRITE_TABLE, data, **arguments)
 
     def delete_partitions(self, partitions: Sequence[str | Mapping[str, Any]], **arguments: Any) -> WriteResult:
@@ -278,7 +278,7 @@ class HoodieTable(TableServices):
 
 
 def _as_input(data: Any, driver_bytes: int) -> Input:
-    """Rows of Arrow or pandas need no Spark."""
+    """Input for a write; rows of Arrow or pandas need no Spark."""
     if not any(kind.__module__.startswith("pyspark.") for kind in type(data).__mro__):
         return arrow_input(data)
     return by_spark.input.as_input(data, driver_bytes)

@@ -1,4 +1,4 @@
-"""What is done to a table besides reading and writing rows: its history, its savepoints, and the services that keep it in shape."""
+"""Operations on a table besides reading and writing rows: its history, its savepoints, and services that maintain it."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ _MAX_TEXT = 10_000
 class TableServices:
     """One table without Spark: what `HoodieTable` and the command line share.
 
-    `options` are `hoodie.*` keys; they count over the table's own properties. `known` is the table as it is now, if somebody has
-    it. Raises `TableNotFoundError`, `UnsupportedTableVersionError`, `UnknownOptionError`.
+    `options` are `hoodie.*` keys that override the table's own properties. `known` is the table's current state, if the caller has it.
+    Raises `TableNotFoundError`, `UnsupportedTableVersionError`, `UnknownOptionError`.
     """
 
     def __init__(self, storage: Storage, *, options: Mapping[str, Any] | None = None, known: TableState | None = None) -> None:
@@ -81,7 +81,7 @@ class TableServices:
 
     @property
     def state(self) -> TableState:
-        """The table as it is now: timeline, configuration and files. Partitions that no instant touched are not listed again."""
+        """The table's current state: timeline, configuration and files. Partitions that no instant touched are not listed again."""
         self._state = self._state.advance()
         return self._state
 
@@ -95,26 +95,26 @@ class TableServices:
 
     @property
     def services(self) -> TableServices:
-        """The same table, as what is done to it besides reading and writing rows."""
+        """The same table, for operations besides reading and writing rows."""
         return self
 
     def history(self, limit: int | None = None, *, archived: bool = False) -> list[HistoryEntry]:
-        """Instants of the active timeline, newest first, with what each keeps or holds up; then, if asked for, the archived ones."""
+        """Instants of the active timeline, newest first, with what each keeps or holds up; then, if `archived`, the archived ones."""
         return history(self.state, limit, archived=archived)
 
     def writers(self) -> list[Writer]:
-        """Who is at work on the table, this process included, and who waits for whom."""
+        """Processes at work on the table, including this one, and which one waits for which."""
         return find_writers(self.state)
 
-    # savepoints, and going back
+    # savepoints, restore and rollback
 
     def savepoint(
         self, instant: str | None = None, *, name: str | None = None, comment: str = "", user: str | None = None, dry_run: bool = False
     ) -> Savepoint:
         """Keep the table as of a completed write (None: the newest), until the savepoint is deleted.
 
-        No clean deletes its files, and the table can be restored to it whatever was compacted and archived since. Raises
-        `SavepointError`, `InstantNotFoundError`, `InstantCleanedError`.
+        No clean deletes its files, and the table can be restored to it even after compaction and archiving. Raises `SavepointError`,
+        `InstantNotFoundError`, `InstantCleanedError`.
         """
         for what, text in (("name", name), ("comment", comment), ("user", user)):
             _check_text(what, text)
@@ -133,7 +133,7 @@ class TableServices:
         return at_one_moment(self.state, list_savepoints)
 
     def delete_savepoint(self, savepoint: str, *, dry_run: bool = False) -> Savepoint:
-        """Delete a savepoint by name or instant ("latest": the newest). Raises `SavepointError` where there is none."""
+        """Delete a savepoint by name or instant ("latest": the newest). Raises `SavepointError` if there is none."""
         return delete_savepoint(self._storage, savepoint, lock_timeout_ms=self._lock(dry_run=dry_run), dry_run=dry_run)
 
     def restore(
@@ -147,8 +147,8 @@ class TableServices:
     ) -> RestoreResult:
         """Bring the table back to a savepoint (name, instant or "latest") or to the completed write `to`.
 
-        Later commits are gone for every reader afterwards. Later savepoints are in the way, unless `cascade` deletes them; instants that a
-        wrong clock put into the future are, unless `accept_future` goes on from them. Raises `RestoreError` and others with nothing
+        Later commits are then gone for every reader. Refused if there are later savepoints, unless `cascade` deletes them, or instants that
+        a wrong clock put into the future, unless `accept_future` continues from them. Raises `RestoreError` and others with nothing
         changed.
         """
         return restore(
@@ -162,25 +162,25 @@ class TableServices:
         )
 
     def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> RollbackResult:
-        """Take back the newest write (None), or the one named if it is the newest. Raises `RollbackError` with nothing changed."""
+        """Take back the newest write (None), or the given instant if it is the newest. Raises `RollbackError` with nothing changed."""
         return rollback(self._storage, instant=instant, lock_timeout_ms=self._lock(dry_run=dry_run), dry_run=dry_run)
 
     # services
 
     def verify(self, *, quick: bool = False) -> VerifyReport:
-        """Whether the table is whole, as of now: `ok`, and the findings where it is not. Nothing is changed; `quick` reads no data file."""
+        """Check the table as of now: `ok`, or the findings. Changes nothing; `quick` reads no data file."""
         return verify(TableState.load(self._storage), quick=quick)
 
     def repair(
         self, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False, accept_lost_archive: bool = False
     ) -> RepairReport:
-        """Take dead writes back, finish what was cut off, and see to damaged and lost metadata; a dry run says what would be done.
+        """Take dead writes back, finish interrupted operations, and repair damaged and lost metadata; a dry run says what would be done.
 
-        Of a table that cannot be opened, since its properties are damaged, see `lakehouse_engine.repair_table`.
+        For a table whose damaged properties prevent opening it, use `lakehouse_engine.repair_table`.
 
-        `accept_future`: let the table go on from its newest instant, which a wrong clock put into the future. `trust_files`: make the
-        damaged record of a completed write anew of the files that carry its instant, though nothing proves that no other is lost.
-        `accept_lost_archive`: let a `write_id` that is not found count as new, though a part of the archive is lost.
+        `accept_future`: let the table continue from its newest instant, which a wrong clock put into the future. `trust_files`: rebuild the
+        damaged record of a completed write from the files with its instant, though nothing proves that no other file is lost.
+        `accept_lost_archive`: treat an unknown `write_id` as new, though a part of the archive is lost.
         """
         return repair(
             self._storage,
@@ -196,14 +196,14 @@ class TableServices:
     ) -> CompactionResult:
         """Merge logs into base files. `op` is `schedule`, `run` (a scheduled one: `instant`, or the oldest) or `schedule_and_run`.
 
-        Raises `CompactionError` for a copy-on-write table, `OptionError` for another `op`.
+        Raises `CompactionError` for a copy-on-write table, and `OptionError` for another `op`.
         """
         return self._compact(op, instant, dry_run, options, logs=False)
 
     def log_compact(
         self, op: str = "schedule_and_run", *, instant: str | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
     ) -> CompactionResult:
-        """As `compact`, but merges the log blocks of each slice into one, and leaves its base file."""
+        """Like `compact`, but merges the log blocks of each slice into one, and leaves its base file."""
         return self._compact(op, instant, dry_run, options, logs=True)
 
     def cluster(
@@ -217,12 +217,12 @@ class TableServices:
         dry_run: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> ClusteringResult:
-        """Write rows of many files again together, in files of a good size, sorted by `order_by`.
+        """Rewrite the rows of many files together into files of a good size, sorted by `order_by`.
 
-        `op` as of `compact`. `layout` is `linear`, `z_order` or `hilbert`; `partitions` are paths, or mappings of column to value.
-        Both and `order_by` count over the options `hoodie.clustering.plan.strategy.*` and `hoodie.layout.optimize.strategy`. Files in that
-        order already are left alone. Raises `OptionError` for columns that have no order, another `op`, and arguments that do not go
-        with it; `ClusteringError` for partitions that are not there.
+        `op` as in `compact`. `layout` is `linear`, `z_order` or `hilbert`; `partitions` are paths, or mappings of column to value. These
+        and `order_by` override the options `hoodie.clustering.plan.strategy.*` and `hoodie.layout.optimize.strategy`. Leaves files alone
+        that are in that order already. Raises `OptionError` for columns without an order, another `op`, and arguments that do not go with
+        it; `ClusteringError` for partitions that do not exist.
         """
         asked = ClusteringRequest(op, order_by, layout, partitions, instant)
         given = asked.options(dict(options or {}))
@@ -235,17 +235,17 @@ class TableServices:
     def upgrade(
         self, to: int = 9, *, dry_run: bool = False, options: Mapping[str, Any] | None = None
     ) -> VersionChange:
-        """Bring the table to a later version, 8 or 9. Logs are compacted before; what the table holds, now and as of earlier moments, is
-        the same.
+        """Bring the table to a later version, 8 or 9. Compacts logs first; the table's content, now and as of earlier moments, stays the
+        same.
 
-        Raises `OptionError` for an earlier version, `VersionChangeError` where something would be lost, with nothing changed.
+        Raises, with nothing changed, `OptionError` for an earlier version, and `VersionChangeError` if something would be lost.
         """
         return self._change_version(to, options, upgrade=True, dry_run=dry_run)
 
     def downgrade(
         self, to: int = 6, *, dry_run: bool = False, options: Mapping[str, Any] | None = None
     ) -> VersionChange:
-        """Bring the table to an earlier version, 8 or 6; as `upgrade`. What version 6 cannot say is refused."""
+        """Bring the table to an earlier version, 8 or 6, as `upgrade` does. Refused for anything that version 6 cannot store."""
         return self._change_version(to, options, upgrade=False, dry_run=dry_run)
 
     def _change_version(
@@ -266,9 +266,9 @@ class TableServices:
     def clean(
         self, *, retain_commits: int | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
     ) -> CleanResult:
-        """Delete files that no query within the retention reads; `retain_commits` keeps those of so many commits.
+        """Delete files that no query within the retention reads; `retain_commits` keeps the files of that many commits.
 
-        Raises `OptionError` for `retain_commits` beside a policy that does not look at it.
+        Raises `OptionError` for `retain_commits` with a policy that ignores it.
         """
         given = dict(options or {})
         policy = CLEAN_POLICY.read(given)
@@ -288,9 +288,9 @@ class TableServices:
         dry_run: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> ArchiveResult:
-        """Move instants that nothing needs to the archived timeline: above `max_commits` commits all but the newest `min_commits`.
+        """Move unneeded instants to the archived timeline: above `max_commits` commits, all but the newest `min_commits`.
 
-        With `min_commits` alone that many are left. Raises `OptionError` where fewer would be left than cleaning keeps readable.
+        With `min_commits` alone, that many are left. Raises `OptionError` if fewer would be left than cleaning keeps readable.
         """
         given = dict(options or {})
         if min_commits is not None:
@@ -318,7 +318,7 @@ class TableServices:
             raise OptionError(f"op={op!r} is not one of {', '.join(COMPACTION_OPS)}", table=self._state.config.name)
         if instant is not None and op != "run":
             raise OptionError(f"op={op!r} takes no instant; op='run' runs the compaction of one", table=self._state.config.name)
-        check_has_logs(self._state)  # before the lock: who holds it is not waited for, and what died is not taken back
+        check_has_logs(self._state)  # before the lock, so that it neither waits for a lock holder nor takes dead writes back
         if op == "schedule":
             return schedule(self._storage, chosen, lock_timeout_ms=timeout, dry_run=dry_run, log_compaction=logs)
         runner = local_runner(effective) if dry_run else self._runner(given)
@@ -338,7 +338,7 @@ class TableServices:
         )
 
     def _lock(self, options: Mapping[str, Any] | None = None, *, dry_run: bool) -> int:
-        """How long to wait for the table's lock, in milliseconds. What the options say about the lock, the table keeps from now on."""
+        """Time to wait for the table's lock, in milliseconds. Stores lock options in the table, unless `dry_run`."""
         given = options or {}
         timeout = LOCK_TIMEOUT_MS.read(self._effective(given))
         if not dry_run:
@@ -350,7 +350,7 @@ class TableServices:
         return layered(self._state.config.prefixed(STORED_PREFIX), self._options, options)
 
     def _effective_now(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """With what the table keeps by now: another process may have changed it since this one looked."""
+        """Options over those stored in the table now, which another process may have changed."""
         self._state = self._state.advance()
         return self._effective(options)
 
@@ -366,10 +366,10 @@ def repair_table(
     trust_files: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> RepairReport:
-    """As `HoodieTable.repair` for the table in directory `path`, also one that cannot be opened, its `hoodie.properties` damaged or gone.
+    """Like `HoodieTable.repair`, for the table in directory `path`, also if damaged or lost `hoodie.properties` prevent opening it.
 
-    `options`: of use is `hoodie.write.lock.wait_time_ms`. Raises `TableNotFoundError` and `PropertiesError` where there are no
-    properties, and no copy of them to put back; `LockTimeoutError` naming who is at work on the table.
+    Of `options`, only `hoodie.write.lock.wait_time_ms` has an effect. Raises `TableNotFoundError` and `PropertiesError` if there are
+    neither properties nor a copy of them to put back; `LockTimeoutError` naming the process at work on the table.
     """
     given = check("options", "Mapping[str, Any] | None", options) or {}
     check_known(given)
@@ -385,10 +385,10 @@ def repair_table(
 def upgrade_table(
     path: str, *, to: int = 9, dry_run: bool = False, options: Mapping[str, Any] | None = None
 ) -> VersionChange:
-    """As `HoodieTable.upgrade` for the table in directory `path`, also one of versions 2 to 5, or 7, which cannot be opened: it becomes one
-    of version 6 first (and `to` may be 6).
+    """Like `HoodieTable.upgrade`, for the table in directory `path`, also one of versions 2 to 5, or 7, which cannot be opened.
 
-    A dry run of such a table says how it comes to version 6. Raises `VersionChangeError` and as `HoodieTable.upgrade`.
+    Such a table first becomes one of version 6 (and `to` may be 6); a dry run says how. Raises `VersionChangeError` and as
+    `HoodieTable.upgrade`.
     """
     given = check("options", "Mapping[str, Any] | None", options) or {}
     check_known(given)
@@ -403,7 +403,7 @@ def upgrade_table(
 
 
 def _check_text(what: str, text: str | None) -> None:
-    """What a person says goes to the timeline and onto terminals. Raises `SavepointError`."""
+    """Raise `SavepointError` for text that must not go to the timeline and onto terminals."""
     if text is None:
         return
     allowed = "\n\t" if what == "comment" else ""

@@ -1,1 +1,1 @@
-"""What is inside a table's data files: base files and their footers, logs and their blocks, and slices of both as rows."""
+"""Content of a table's data files: base files and their footers, logs and their blocks, and both merged into the rows of a slice."""

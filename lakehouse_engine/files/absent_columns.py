@@ -1,4 +1,4 @@
-"""Which columns rows of logs do not have: in their places, values stay as they are stored (hudi-format II.3, partial updates)."""
+"""Columns that rows of logs lack: there, the stored values stay as they are (hudi-format II.3, partial updates)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NONE: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class AbsentColumns:
-    """Row i does not have the columns `sets[codes[i]]`, and nulls in their places."""
+    """Row i lacks the columns `sets[codes[i]]` and holds nulls in them."""
 
     sets: tuple[frozenset[str], ...]
     codes: Rows
 
     @classmethod
     def of(cls, parts: Sequence[tuple[frozenset[str], int]]) -> AbsentColumns | None:
-        """Of parts of a table one after the other: the columns that each does not have, and its rows. None where all have everything."""
+        """Built from consecutive parts of a table: the columns that each part lacks, and its number of rows. None if no part lacks any."""
         sets = tuple(dict.fromkeys(absent for absent, _ in parts))
         if not any(sets):
             return None
@@ -35,11 +35,11 @@ class AbsentColumns:
         return AbsentColumns(self.sets, self.codes[rows])
 
     def followed_by(self, others: AbsentColumns) -> AbsentColumns:
-        """Those of two tables, one after the other."""
+        """Absent columns of this table followed by another one."""
         return AbsentColumns(self.sets + others.sets, np.concatenate([self.codes, others.codes + len(self.sets)]))
 
     def in_both(self, others: AbsentColumns) -> AbsentColumns:
-        """What a pair of rows made one does not have: what neither has."""
+        """Columns that combined pairs of rows lack: those that both rows lack."""
         pairs, codes = np.unique(self.codes * len(others.sets) + others.codes, return_inverse=True)
         sets = [self.sets[pair // len(others.sets)] & others.sets[pair % len(others.sets)] for pair in pairs.tolist()]
         distinct = tuple(dict.fromkeys(sets)) or (_NONE,)
@@ -47,7 +47,7 @@ class AbsentColumns:
         return AbsentColumns(distinct, numbers[codes.reshape(-1)] if len(sets) else np.empty(0, np.int64))
 
     def by_columns(self) -> list[tuple[frozenset[str], Rows]]:
-        """The rows of each set of columns that some row does not have, ascending."""
+        """Row numbers, ascending, for each set of columns that some row lacks."""
         found: dict[frozenset[str], list[Rows]] = {}
         for number, absent in enumerate(self.sets):
             found.setdefault(absent, []).append(np.flatnonzero(self.codes == number))
@@ -55,7 +55,7 @@ class AbsentColumns:
         return [(absent, some) for absent, some in rows.items() if len(some)]
 
     def filled(self, rows: pa.Table, others: pa.Table) -> pa.Table:
-        """`rows` with the values of `others`, row for row, where they have none of their own. Both have the same columns."""
+        """`rows` with the values of `others`, row for row, in the columns that they lack. Both have the same columns."""
         columns = []
         for name in rows.column_names:
             lacking = np.array([name in absent for absent in self.sets], np.bool_)[self.codes]

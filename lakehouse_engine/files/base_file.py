@@ -1,7 +1,7 @@
-"""A base file as Arrow, in the table's columns.
+"""Reads a base file as Arrow, in the table's columns.
 
-Snapshot reads, incremental reads, the key scans of an index and the task that merges into a file all read through here, so that
-there is one answer to what a stored column is.
+Snapshot reads, incremental reads, the key scans of an index and the task that merges into a file all read through here, so that they agree
+on what a stored column is.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store
 
 _AT_ONCE = 8 * 1024 * 1024
-"""Bytes that are read at once of a file that is checked as a whole."""
+"""Bytes read at a time when a whole file is checked."""
 
 DICTIONARY_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
-"""Meta columns with few values a file. They are read as dictionaries, which costs a quarter less than plain text to read and write."""
+"""Meta columns with few values per file. Reading and writing them as dictionaries costs a quarter less than as plain text."""
 
 DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
 
@@ -45,11 +45,11 @@ MetaColumns = bool | Sequence[str]
 
 
 def projected_schema(schema: pa.Schema, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> pa.Schema:
-    """The schema of what the readers below return: the meta columns asked for, then `columns` in the order given.
+    """Schema that the readers below return: the requested meta columns, then `columns` in the given order.
 
-    `schema` holds the table's user columns; `columns=None` means all of them, and a list may name single meta columns too.
-    `meta_columns` is True for all five, False for none more than `columns` names, or the names of some. Names match without regard
-    to case, and come out as the table spells them. Raises `SchemaIncompatibleError` for a column that the table does not have.
+    `schema` holds the table's user columns; `columns=None` means all of them, and a list may also name single meta columns. `meta_columns`
+    is True for all five, False for only those that `columns` names, or a list of names. Names match without regard to case, and come out as
+    the table spells them. Raises `SchemaIncompatibleError` for a column that the table does not have.
     """
     named = META_COLUMNS if meta_columns is True else tuple(meta_columns or ())
     picked: dict[str, pa.Field] = {name: _meta_field(name) for name in named}
@@ -81,12 +81,12 @@ def read_base_file(
     filters: pc.Expression | None = None,
     verify: bool = True,
 ) -> pa.Table:
-    """All rows of a base file (given as such, or by its path relative to the table), in the schema of `projected_schema`.
+    """All rows of a base file, in the schema of `projected_schema`. `base` may be its path relative to the table.
 
-    `schema` is the table's, in canonical types and without meta columns; None takes the file's own. A column that the file lacks is
-    null; stored types widen to the table's. `filters` keeps the rows for which an expression over the returned columns is true.
-    Without `verify` no checksum is looked at. Raises `MissingFileError` naming the instant that wrote the file, `CorruptFileError` for
-    one that fails a checksum or is no Parquet, `SchemaIncompatibleError` where a stored type does not widen.
+    `schema` is the table's, in canonical types and without meta columns; None takes the file's own. A column that the file lacks is null;
+    stored types widen to the table's. `filters` keeps the rows for which an expression over the returned columns is true. Without `verify`,
+    no checksum is checked. Raises `MissingFileError` naming the instant that wrote the file, `CorruptFileError` if the file fails a
+    checksum or is not Parquet, and `SchemaIncompatibleError` if a stored type does not widen.
     """
     with opened_groups(storage, base, schema, columns=columns, meta_columns=meta_columns, verify=verify) as groups:
         return concat([groups.read(number, filters) for number in range(groups.file.num_row_groups)], groups.wanted)
@@ -103,9 +103,9 @@ def iter_base_file(
     row_groups: Sequence[int] | None = None,
     verify: bool = True,
 ) -> Iterator[pa.Table]:
-    """As `read_base_file`, one table for each row group (or for each of the given numbers), in that order.
+    """Like `read_base_file`, but yields one table for each row group, or for each of the given numbers, in that order.
 
-    Where no number is given the file is not opened.
+    Does not open the file if the list of numbers is empty.
     """
     if row_groups is not None and not row_groups:
         return
@@ -117,7 +117,7 @@ def iter_base_file(
 def first_rows(
     storage: Storage, base: BaseFile | str, schema: pa.Schema, count: int, *, meta_columns: MetaColumns = False
 ) -> pa.Table:
-    """As `read_base_file`, the first `count` rows only, at the cost of a page a column."""
+    """Like `read_base_file`, for the first `count` rows only; reads about one page per column."""
     with opened_groups(storage, base, schema, meta_columns=meta_columns) as groups:
         names = [name for name in groups.sources if name is not None]
         with damage(groups.path):
@@ -128,11 +128,11 @@ def first_rows(
 
 
 def concat(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """The tables, all of `schema`, one behind the other; without columns they still count rows."""
+    """The tables, all with the schema `schema`, concatenated; keeps the row count even without columns."""
     if not tables:
         return schema.empty_table()
     if not schema.names:
-        # Arrow forgets the number of rows here.
+        # Without columns, `concat_tables` loses the number of rows.
         return pa.table({"": pa.nulls(sum(table.num_rows for table in tables))}).select([])
     return pa.concat_tables(tables)
 
@@ -145,8 +145,9 @@ def stored_schema(stored: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """Those of an open base file, read one by one in the schema `wanted`; `sources[i]` is the stored name of its column i, None where there
-    is none. `tail` are the bytes of the file from its footer on.
+    """Row groups of an open base file, read one by one in the schema `wanted`.
+
+    `sources[i]` is the stored name of its column i, None if the file lacks it. `tail` holds the file's bytes from the footer on.
     """
 
     file: pq.ParquetFile
@@ -160,26 +161,26 @@ class RowGroups:
         return int(self.file.metadata.row_group(number).num_rows)
 
     def codecs(self) -> set[str]:
-        """By what column chunks are compressed, as Parquet names it."""
+        """Compression codecs of the column chunks, as Parquet names them."""
         metadata = self.file.metadata
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         return {group.column(number).compression for group in groups for number in range(group.num_columns)}
 
     def read(self, number: int, filters: pc.Expression | None = None, *, columns: Collection[str] | None = None) -> pa.Table:
-        """The rows of one, with all columns or those named. Raises as `read_base_file`."""
+        """Rows of one row group, with all columns or those named. Raises as `read_base_file`."""
         both = zip(self.wanted, self.sources, strict=True)
         kept = [(field, name) for field, name in both if columns is None or field.name in columns]
         names = [name for _, name in kept]
         with damage(self.path):
             raw = self.file.read_row_group(number, columns=[name for name in names if name is not None])
-            # A page that Arrow takes for none of its kinds it passes over, without an error where all columns read are as short.
+            # Arrow skips a page whose kind it does not know, without an error if all columns read are equally short.
             if raw.num_columns and raw.num_rows != self.num_rows(number):
                 raise FormatError(f"row group {number} has {raw.num_rows} rows, and its footer says {self.num_rows(number)}")
         table = project(raw, pa.schema([field for field, _ in kept]), names, self.path)
         return table if filters is None else table.filter(filters)
 
     def with_dictionaries(self, names: Collection[str]) -> RowGroups:
-        """The same, with those of the text columns `names` as dictionaries that are one in the file, which takes a fifth of the time."""
+        """The same row groups, with the text columns among `names` as dictionaries shared by the whole file: five times as fast."""
         pairs = [pair for pair in zip(self.wanted, self.sources, strict=True) if pair[1] in names and pair[0].type == pa.string()]
         if not pairs:
             return self
@@ -189,13 +190,13 @@ class RowGroups:
         return replace(self, file=_file(self.source, self.file.metadata, [*DICTIONARY_COLUMNS, *stored], True), wanted=wanted)
 
     def chunks(self) -> ChunkedFile | None:
-        """The column chunks of the file, None for one whose chunks cannot be taken as they are."""
+        """Column chunks of the file; None if they cannot be copied as they are."""
         with damage(self.path):
             return ChunkedFile.of(self.tail, self.file.metadata)
 
     def stored(self, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Pieces]]:
-        """Chunks that are one behind the other, read at once, each with its bytes by turns of headers and contents. Raises
-        `CorruptFileError` where a page fails its checksum.
+        """Adjacent chunks, read in one go; each comes with its bytes, headers and contents alternating. Raises `CorruptFileError` if a page
+        fails its checksum.
         """
         start, end = chunks[0].start, chunks[-1].start + chunks[-1].length
         with damage(self.path):
@@ -215,9 +216,9 @@ def opened_groups(
     verify: bool = True,
     whole: bool = False,
 ) -> Iterator[RowGroups]:
-    """The base file, to read row groups of it, in the columns that `read_base_file` would give. Raises as that.
+    """Open a base file to read its row groups in the columns that `read_base_file` would give. Raises as `read_base_file`.
 
-    Who makes another file of it needs the `whole` one: from an object store it comes at once, so that all headers of pages are checked.
+    Set `whole` to build another file from it: an object store then delivers it in one request, so that all page headers are checked.
     """
     path = base if isinstance(base, str) else base.path
     listed = -1 if isinstance(base, str) else base.size
@@ -228,7 +229,7 @@ def opened_groups(
         stored = file.schema_arrow
         table = stored_schema(stored) if schema is None else schema
         wanted = projected_schema(table, columns, meta_columns)
-        # Arrow makes the list of names anew each time that it is asked for.
+        # Arrow builds the list of names again at each access.
         names, others = stored.names, table.names
         indices = [match_name(names, field.name, path, others) for field in wanted]
         yield RowGroups(file, path, wanted, tuple(None if index is None else names[index] for index in indices), source, tail)
@@ -238,12 +239,11 @@ def opened_groups(
 def open_base_file(
     storage: Storage, path: str, *, dictionary: Sequence[str] = (), verify: bool = True, listed: int = -1
 ) -> Iterator[pq.ParquetFile]:
-    """The base file as an open Parquet file, to read rows; `dictionary` names text columns to read as dictionaries, where they are there.
+    """Open a base file as Parquet file, to read rows; `dictionary` names text columns to read as dictionaries, if present.
 
-    Old INT96 timestamps come as microseconds. With `verify` its footer and page headers are as they were written, where the file has
-    checksums of them, and what is read of its pages is checked. In an object store, which has checksums of its own, headers of large files
-    are left out, each of which would be a request. `listed` is the size that it has in the listing (-1: not known). Raises as
-    `read_base_file`.
+    Old INT96 timestamps come as microseconds. `verify` checks the footer and page headers, if the file has checksums of them, and each page
+    that is read. For large files in an object store, which has checksums of its own, it skips the page headers: each would cost a request.
+    `listed` is the file's size in the listing (-1: unknown). Raises as `read_base_file`.
     """
     with _opened(storage, path, listed) as source:
         yield _parquet(source, path, dictionary, verify, _has_cheap_pieces(storage, source))[0]
@@ -252,7 +252,7 @@ def open_base_file(
 def _parquet(
     source: pa.NativeFile, path: str, dictionary: Sequence[str], verify: bool, headers: bool
 ) -> tuple[pq.ParquetFile, bytes]:
-    """The open file, and its bytes from the footer on. `headers`: whether to look at those of its pages."""
+    """The open file and its bytes from the footer on; `headers` says whether to check the page headers."""
     with damage(path):
         metadata, tail = read_with_tail(source, verify=verify)
         if verify and headers:
@@ -269,22 +269,20 @@ def _file(source: pa.NativeFile, metadata: pq.FileMetaData, dictionary: Sequence
 
 
 def _has_cheap_pieces(storage: Storage, source: pa.NativeFile) -> bool:
-    """Whether looking at pieces of the file costs no requests, or one."""
+    """True if reading pieces of the file costs no request, or only one."""
     return not in_object_store(storage) or bool(source.size() <= SMALL)
 
 
 def base_file_metadata(storage: Storage, path: str, *, listed: int = -1, verify: bool = True) -> pq.FileMetaData:
-    """The footer of a base file, checked (with `verify`) where it has a checksum; of its pages nothing is read. `listed` as in
-    `open_base_file`, raises as `read_base_file`.
+    """Footer of a base file, checked (with `verify`) if it has a checksum; no page is read. `listed` as in `open_base_file`, raises as
+    `read_base_file`.
     """
     with _opened(storage, path, listed) as source, damage(path):
         return read_metadata(source, verify=verify)
 
 
 def check_headers(storage: Storage, path: str) -> pq.FileMetaData:
-    """Check the footer of a base file, which is returned, and the headers of its pages, as `open_base_file` does. Raises as
-    `read_base_file`.
-    """
+    """Check the footer and page headers of a base file, as `open_base_file` does; returns the footer. Raises as `read_base_file`."""
     with _opened(storage, path) as source, damage(path):
         metadata = read_metadata(source)
         if _has_cheap_pieces(storage, source):
@@ -293,7 +291,7 @@ def check_headers(storage: Storage, path: str) -> pq.FileMetaData:
 
 
 def check_base_file(storage: Storage, path: str) -> pq.FileMetaData:
-    """Read a base file to its end, and check everything that has a checksum; its footer. Raises as `read_base_file`."""
+    """Read a base file to its end and check everything that has a checksum; returns the footer. Raises as `read_base_file`."""
     if in_object_store(storage):
         with _opened(storage, path) as source, damage(path):
             check_pages(source, read_metadata(source), window=_AT_ONCE)
@@ -320,9 +318,7 @@ def _opened(storage: Storage, path: str, listed: int = -1) -> Iterator[pa.Native
 
 
 def check_size(path: str, size: int, listed: int) -> None:
-    """Raise `CorruptFileError` for a file that has other bytes than when its directory was listed, which may be long ago: it was put in the
-    place of the one that was looked at then.
-    """
+    """Raise `CorruptFileError` if the size differs from the one listed, perhaps long ago: another file has replaced the listed one."""
     if size != listed:
         raise CorruptFileError(
             f"the base file {path!r} has {size} bytes, and it had {listed} when its directory was listed: base files never change, so"
@@ -334,7 +330,7 @@ def check_size(path: str, size: int, listed: int) -> None:
 def missing_file(
     path: str, reason: str = "a clean deleted it, or something that does not keep the timeline did", *, instant: str | None = None
 ) -> MissingFileError:
-    """The error for a file of a live slice that is not there; names the instant that wrote it, if `instant` or its name tells."""
+    """Error for a missing file of a live slice; names the instant that wrote it, given by `instant` or the file's name."""
     folder, _, name = path.rpartition("/")
     kind = "log" if is_log_file_name(name) else "base"
     try:
@@ -347,7 +343,7 @@ def missing_file(
 
 @contextmanager
 def damage(path: str) -> Iterator[None]:
-    """What shows that the base file at `path` is damaged becomes a `CorruptFileError`."""
+    """Convert errors that show that the base file at `path` is damaged to `CorruptFileError`."""
     try:
         yield
     except (pa.ArrowException, OSError, FormatError) as error:
@@ -358,9 +354,9 @@ def damage(path: str) -> Iterator[None]:
 
 
 def project(raw: pa.Table, wanted: pa.Schema, sources: Sequence[str | None], path: str) -> pa.Table:
-    """Stored rows in the columns of `wanted`; `sources[i]` is the stored name of column i, None for one that is all null.
+    """Stored rows in the columns of `wanted`; `sources[i]` is the stored name of column i, None if it is all null.
 
-    Raises `SchemaIncompatibleError` naming the column and `path` where a stored type does not widen to the wanted one.
+    Raises `SchemaIncompatibleError` naming the column and `path` if a stored type does not widen to the wanted one.
     """
     if not wanted.names:
         return raw.select([])

@@ -1,6 +1,6 @@
-"""Which rows of a base file the records of log blocks replace or delete, where the blocks say: then no key of the base file is read.
+"""Finds the rows of a base file that records of log blocks replace or delete by the positions in the blocks, without reading keys.
 
-Blocks of version 6 say so in their Parquet footers (docs/adr/0040), those of versions 8 and 9 in their headers, as Hudi's do
+Blocks of version 6 store positions in their Parquet footers (docs/adr/0040), blocks of versions 8 and 9 in their headers, as Hudi's do
 (hudi-format II.3; Hudi `HoodieLogBlock`, `PositionBasedFileGroupRecordBuffer`).
 """
 
@@ -35,7 +35,9 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SaidPositions:
-    """How one block says its positions: `header` and Parquet `footer` entries. Its records go in this `order` (None: as they are)."""
+    """Positions of one block as it stores them: entries for its `header` and Parquet `footer`. Its records go in this `order` (None:
+    unchanged).
+    """
 
     header: Mapping[int, str] = field(default_factory=dict)
     footer: Mapping[str, str] = field(default_factory=dict)
@@ -50,14 +52,14 @@ NO_POSITIONS = SaidPositions()
 
 @dataclass(frozen=True, slots=True)
 class PositionForm:
-    """How blocks say which rows of one base file they replace: by `rule` (None: by none that is settled), `in_headers` or in footers."""
+    """How blocks store positions of one base file: by `rule` (None: none is settled), and `in_headers` or in footers."""
 
     base: BaseFile | None
     rule: str | None
     in_headers: bool
 
     def of_rows(self, positions: Rows | Positions | None) -> SaidPositions:
-        """For a data block whose row i replaces the base row `positions[i]`; None where that is not known."""
+        """For a data block whose row i replaces the base row `positions[i]`; `positions` is None if they are unknown."""
         if positions is None or self.base is None:
             return NO_POSITIONS
         if self.in_headers:
@@ -70,7 +72,7 @@ class PositionForm:
         return SaidPositions(footer=render_positions(under, positions.astype(np.int32)))
 
     def of_deletions(self, positions: Rows | Positions | None) -> SaidPositions:
-        """For a delete block, likewise. Headers say all positions of a block, each once, or none, and footers none of deletions."""
+        """The same for a delete block. Headers hold all positions of a block, each once, or none; footers hold none of deletions."""
         if positions is None or self.base is None or not self.in_headers or not len(positions) or positions.min() < 0:
             return NO_POSITIONS
         order = np.argsort(positions, kind="stable")
@@ -87,8 +89,9 @@ class PositionForm:
 
 @dataclass(frozen=True, slots=True)
 class RowsByPosition:
-    """Records of blocks, of which those with one position have one key: `codes` number the keys of all records, in the order in which they
-    come first, and `positions` are those of the keys.
+    """Records of blocks told apart by position, each position standing for one key.
+
+    `codes` number the keys of all records by first appearance; `positions` are those of the keys.
     """
 
     codes: Rows
@@ -96,14 +99,16 @@ class RowsByPosition:
 
     @classmethod
     def of(cls, positions: Sequence[Positions], base_rows: int) -> RowsByPosition | None:
-        """`positions` of all records of each block, in a base file of so many rows. None where keys have to be asked: it does not have
-        some, or two records of a block have one position, as the block has a key twice, or is damaged.
+        """`positions` are those of all records of each block; the base file has `base_rows` rows.
+
+        None if keys must be read: a record has no position in the base file, or two records of one block share a position, because the
+        block repeats a key or is damaged.
         """
         flat = np.concatenate([np.empty(0, np.int32), *positions])
         if len(flat) and not (flat.min() >= 0 and flat.max() < base_rows):
             return None
         rows, first = np.arange(len(flat), dtype=np.int32), np.empty(base_rows, np.int32)
-        first[flat[::-1]] = rows[::-1]  # the last that is written stays
+        first[flat[::-1]] = rows[::-1]  # On duplicate indices the last write wins: the first record.
         begins = first[flat]
         comes_first = begins == rows
         codes = (np.cumsum(comes_first) - 1)[begins]
@@ -120,10 +125,10 @@ def _is_distinct(codes: Rows, count: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SlicePositions:
-    """The base row of every record of every block, `NOT_IN_BASE` for keys that the base file does not have.
+    """Base row of every record of every block; `NOT_IN_BASE` for keys that the base file does not have.
 
-    `settled`: each row of the logs that has a base row replaces it, whatever was logged later, so that nothing of the base row need be
-    read. `alone`: how records are told apart without their keys.
+    `settled`: each row of the logs that has a base row replaces it, no matter what was logged later, so the base row need not be read.
+    `alone`: tells records apart without their keys.
     """
 
     blocks: tuple[Positions, ...]
@@ -131,11 +136,11 @@ class SlicePositions:
     alone: RowsByPosition | None = None
 
     def without_keys(self, base_rows: int) -> SlicePositions:
-        """The same, with records told apart by position where that can be done; the base file has so many rows."""
+        """The same positions, telling records apart by position if possible; the base file has `base_rows` rows."""
         return replace(self, alone=RowsByPosition.of(self.blocks, base_rows))
 
     def of_keys(self, codes: Rows, keys: int) -> Rows:
-        """The position of each of the distinct keys; `codes` number the keys of the records of all blocks, in their order."""
+        """Position of each distinct key; `codes` number the keys of the records of all blocks, in block order."""
         flat = np.concatenate([np.empty(0, np.int32), *self.blocks])
         found = np.full(keys, NOT_IN_BASE, np.int64)
         stored = flat != NOT_IN_BASE
@@ -144,10 +149,10 @@ class SlicePositions:
 
 
 def slice_positions(blocks: Sequence[ScannedBlock], base: BaseFile | None, rules: MergeRules, schema: pa.Schema) -> SlicePositions | None:
-    """What the blocks say of this very base file; `schema` has the table's user columns.
+    """Positions in exactly this base file, from the blocks; `schema` has the table's user columns.
 
-    None unless all blocks say so: then the records of all are found by keys, as in Hudi. Raises `CorruptLogError` where what a block says
-    does not parse.
+    None unless all blocks have them: then all records are found by key, as in Hudi. Raises `CorruptLogError` if a block's positions do not
+    parse.
     """
     rule, found, settled = rules.settled(schema), [], True
     for scanned in blocks:
@@ -161,7 +166,7 @@ def slice_positions(blocks: Sequence[ScannedBlock], base: BaseFile | None, rules
 
 
 def _said(scanned: ScannedBlock, base: BaseFile) -> tuple[Positions, str | None] | None:
-    """The positions of a block in the base file, and by what rule its rows replace base rows."""
+    """Positions of a block in the base file, and the rule by which its rows replace base rows."""
     block = scanned.block
     try:
         return _in_header(block, base) or _in_footer(block, base)

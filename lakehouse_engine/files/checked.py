@@ -1,4 +1,4 @@
-"""Base files whose rows another engine reads, with what its reader does not check looked at here."""
+"""Checks base files whose rows another engine reads, for what that engine's reader does not check."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lakehouse_engine.storage.base import Storage
 
 @dataclass(slots=True)
 class CheckedFiles:
-    """Files whose footer and page headers were found to be as they were written. At most `limit`, the least recently used drop out.
+    """Remembers files whose footer and page headers were checked; beyond `limit`, drops the least recently used.
 
-    A file counts as another one when its size, its time of modification or its tag is. Thread-safe.
+    A file with another size, modification time or tag counts as another file. Thread-safe.
     """
 
     limit: int
@@ -27,9 +27,9 @@ class CheckedFiles:
         self.known = BoundedCache(self.limit)
 
     def check(self, storage: Storage, files: Iterable[BaseFile]) -> tuple[Hashable, ...]:
-        """Look at those that are not known yet, in threads. What tells the files, as they are now, from others.
+        """Check the files that are not known yet, in threads; returns keys that identify the files in their current state.
 
-        Raises `MissingFileError`, and `CorruptFileError`, for a file of another size than it was listed with too.
+        Raises `MissingFileError`, and `CorruptFileError`, also if a file's size differs from the listed one.
         """
         keyed = [(self._key(storage, file), file) for file in files]
         new = [(key, file) for key, file in keyed if not self.known.get(key)]
@@ -51,4 +51,4 @@ class CheckedFiles:
 
 
 CHECKED = CheckedFiles(limit=100_000)
-"""Of all tables that this process plans reads of."""
+"""Shared by all tables whose reads this process plans."""

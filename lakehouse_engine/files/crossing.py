@@ -1,4 +1,4 @@
-"""A file that goes while it is read: who took it, and what the reader does now."""
+"""Explains a file that disappears during a read: which action took it, and what the reader can do."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TAKERS = (Action.RESTORE, Action.ROLLBACK, Action.CLEAN)
 
 @contextmanager
 def told_of_crossing(state: TableState) -> Iterator[None]:
-    """Around the reading of what was planned of `state`: a file that is missing because the table changed meanwhile is told as that.
+    """Wraps a read planned from `state`: explains a file that is missing because the table changed meanwhile.
 
-    Raises `TimelineRestoredError` where the table was restored, else the `MissingFileError` itself, naming the clean or rollback that came
-    between, if one did.
+    Raises `TimelineRestoredError` if the table was restored; else the `MissingFileError`, naming the clean or rollback that came between,
+    if one did.
     """
     try:
         yield

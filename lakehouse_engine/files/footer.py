@@ -1,4 +1,4 @@
-"""What a base file's footer says: enough for an index to rule the file in or out without reading a row."""
+"""Footer of a base file: enough for an index to rule the file in or out without reading a row."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BLOOM_FILTER = b"org.apache.hudi.bloomfilter"
 OLD_BLOOM_FILTER = b"com.uber.hoodie.bloomfilter"
 BLOOM_FILTER_KIND = b"hoodie_bloom_filter_type_code"
 SORTED_BY = b"lakehouse.sorted.by"
-"""The order that a clustering of this engine brought all rows of the file into. No other writer of the file keeps it."""
+"""Order into which a clustering of this engine sorted all rows of the file. No other writer of the file keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Bounds of the record keys of a row group, both inclusive; None where there are no statistics for a text column of that name."""
+    """Bounds of the record keys of a row group, both inclusive; None without statistics for a text column of that name."""
 
     num_rows: int
     min_key: str | None
@@ -35,10 +35,10 @@ class KeyRange:
 class BaseFileFooter:
     """Footer of a base file (hudi-format 4.1).
 
-    `min_key` and `max_key` are None for a file without rows, or of a table without meta columns; `bloom` is the filter's base64 text
-    as stored and `bloom_kind` its type code (`SIMPLE`, `DYNAMIC_V0`), None where the file carries no filter. `row_groups` has the
-    rows and the key column's statistics of every row group, in file order. `num_rows` counts all rows. `sorted_by` names their order, if a
-    clustering made it.
+    `min_key` and `max_key` are None for a file without rows, or of a table without meta columns. `bloom` is the filter's base64 text as
+    stored and `bloom_kind` its type code (`SIMPLE`, `DYNAMIC_V0`); None if the file has no filter. `row_groups` has the rows and the key
+    column's statistics of every row group, in file order. `num_rows` counts all rows. `sorted_by` names their order, if a clustering sorted
+    them.
     """
 
     num_rows: int
@@ -50,17 +50,17 @@ class BaseFileFooter:
     sorted_by: str | None = None
 
     def bloom_filter(self) -> BloomFilter | None:
-        """The filter over the file's record keys, None where the file carries none. Raises `FormatError` when it does not parse."""
+        """Filter over the file's record keys; None if the file has none. Raises `FormatError` if it does not parse."""
         if self.bloom is None or self.bloom_kind is None:
             return None
         return BloomFilter.from_base64(self.bloom, self.bloom_kind)
 
 
 def read_footer(storage: Storage, base: BaseFile | str, *, key_column: str = RECORD_KEY) -> BaseFileFooter:
-    """The footer of a base file; no row is read. Of one that is given as it was listed, rather than by its path relative to the table, this
-    process may know it already. Raises as `read_base_file`.
+    """Footer of a base file; reads no row. Raises as `read_base_file`.
 
-    `key_column` is the column for the row groups' statistics: a user column for tables without meta columns.
+    For a listed file, the process may have the footer cached; for a path relative to the table it reads it. `key_column` is the column for
+    the row groups' statistics: a user column for tables without meta columns.
     """
     metadata = base_file_metadata(storage, base) if isinstance(base, str) else FOOTERS.read(storage, base)
     stored = metadata.metadata or {}
@@ -70,7 +70,7 @@ def read_footer(storage: Storage, base: BaseFile | str, *, key_column: str = REC
         min_key=_text(stored.get(MIN_KEY)),
         max_key=_text(stored.get(MAX_KEY)),
         bloom=_text(bloom),
-        # Files older than the type code hold Hudi's first kind of filter.
+        # Files older than the type code use Hudi's first kind of filter.
         bloom_kind=_text(stored.get(BLOOM_FILTER_KIND)) or ("SIMPLE" if bloom else None),
         row_groups=_key_ranges(metadata, key_column),
         sorted_by=_text(stored.get(SORTED_BY)),

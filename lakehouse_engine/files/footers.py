@@ -1,4 +1,4 @@
-"""Footers of base files, kept: a file never changes under its name, so what a filter asks of it is read once."""
+"""Cache of base file footers: a file never changes under its name, so its footer is read once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _stored_bytes(footer: pq.FileMetaData) -> int:
 
 @dataclass(slots=True)
 class FooterCache:
-    """At most `limit` bytes of footers, as they are stored."""
+    """Cached footers, at most `limit` bytes of them as stored."""
 
     limit: int
     kept: BoundedCache[pq.FileMetaData] = field(init=False)
@@ -29,19 +29,17 @@ class FooterCache:
         self.kept = BoundedCache(self.limit, _stored_bytes)
 
     def read(self, storage: Storage, file: BaseFile, *, verify: bool = True) -> pq.FileMetaData:
-        """The footer of a listed file, checked when it is read; without `verify` it may be one that was not. Raises as
-        `base_file_metadata`.
-        """
+        """Footer of a listed file, checked when it is read; without `verify` it may be unchecked. Raises as `base_file_metadata`."""
         key = _key(storage, file)
         found = None if key is None else self.kept.get(key)
         if found is None:
             found = base_file_metadata(storage, file.path, listed=file.size, verify=verify)
-            if key is not None and verify:  # nobody else is given what was not checked
+            if key is not None and verify:  # unchecked footers are not shared with other readers
                 self.kept.put(key, found)
         return found
 
     def keep(self, storage: Storage, file: BaseFile, footer: pq.FileMetaData) -> None:
-        """Have the footer that was just read, and checked, for who asks next."""
+        """Cache a footer that was just read and checked."""
         key = _key(storage, file)
         if key is not None:
             self.kept.replace(key, footer)
@@ -53,4 +51,4 @@ def _key(storage: Storage, file: BaseFile) -> Hashable | None:
 
 
 FOOTERS = FooterCache(limit=64 * 1024 * 1024)
-"""Of all tables that this process reads."""
+"""Shared by all tables that this process reads."""

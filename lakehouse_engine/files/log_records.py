@@ -1,11 +1,11 @@
-"""The blocks of a slice's logs, folded into one outcome a key: a row, or a deletion (hudi-format 7).
+"""Folds the blocks of a slice's logs into one outcome per key: a row or a deletion (hudi-format 7).
 
-Between records of logs Hudi 0.15 goes by ordering values whatever the payload class (`HoodieMergedLogRecordScanner`, `preCombine`): the
-higher one stays, of equals the later. A deletion with an ordering value yields to a higher one that is there already; without one
-it always applies. Whatever comes after a deletion replaces it. In tables that Hudi 1.x merges by event time a deletion with an ordering
+Between records of logs, Hudi 0.15 compares ordering values whatever the payload class (`HoodieMergedLogRecordScanner`, `preCombine`): the
+higher one stays, of equals the later. A deletion with an ordering value yields to an earlier record with a higher one; without one it
+always applies. Anything that comes after a deletion replaces it. In tables that Hudi 1.x merges by event time, a deletion with an ordering
 value is compared like a row, with what comes after it and with the base row (`BufferedRecordMergerFactory.EventTimeRecordMerger`).
 
-A row that has some of the columns takes the others from the row that it is made one with, whichever of the two is the newer one
+A row with only some of the columns takes the others from the row that it is combined with, whichever of the two is newer
 (`SparkRecordMergingUtils.mergePartialRecords`).
 """
 
@@ -43,12 +43,12 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LogOutcome:
-    """`keys` are distinct; `rows[i]` is the row of `data` that key i ended as, or DELETED. `records` counts rows of the blocks. There
-    are no `keys` where rows were told apart by their positions.
+    """Final state of each key: `rows[i]` is the row of `data` that key i ended as, or DELETED. `keys` are distinct; None if rows were told
+    apart by position. `records` counts rows of the blocks.
 
-    `deleted_at` has the stored ordering value of the deletion that key i ended as, a struct of values where there are several ordering
-    fields: null where that always applies, and for rows. `positions` has the row of the base file that has key i (-1: none), where blocks
-    told. `absent` says what the rows of `data` do not have, where some have some of the columns.
+    `deleted_at` has the stored ordering value of the deletion that key i ended as, a struct of values if there are several ordering fields;
+    null for rows, and for deletions that always apply. `positions` has the base file's row of key i (-1: none), if the blocks have
+    positions. `absent` says which columns the rows of `data` lack, if any.
     """
 
     keys: pa.Array | None
@@ -61,23 +61,23 @@ class LogOutcome:
 
     @property
     def deletes_whatever_is_stored(self) -> bool:
-        """Whether no deletion that a key ended as has an ordering value to hold against that of the base row."""
+        """True if no key ended as a deletion with an ordering value, which the base row's could outrank."""
         return self.deleted_at is None or self.deleted_at.null_count == len(self.deleted_at)
 
     @property
     def known_keys(self) -> pa.Array:
-        """`keys`, for whoever has read them."""
+        """`keys`, for callers that had them read."""
         assert self.keys is not None
         return self.keys
 
     def deletions(self, codes: Rows) -> pa.Array:
-        """`deleted_at` of the given keys."""
+        """`deleted_at` of the keys numbered `codes`."""
         return pa.nulls(len(codes), pa.int64()) if self.deleted_at is None else self.deleted_at.take(pa.array(codes))
 
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """Records and deletions in the order of the log. `rows` numbers rows of `data`, DELETED for a deletion; `codes` stand for keys."""
+    """Records and deletions in log order. `rows` numbers rows of `data`, DELETED for a deletion; `codes` number the keys."""
 
     codes: Rows
     rows: Rows
@@ -94,12 +94,14 @@ def fold_logs(
     keys: pa.Array | None = None,
     positions: SlicePositions | None = None,
 ) -> LogOutcome:
-    """`wanted` has the columns to keep, those that `rules` need among them. With `spill`, rows above its limit are kept in files;
-    keys and ordering values stay in memory. With `keys`, rows of other keys may be left out. `positions` are those of all records of the
-    blocks; where they tell records apart no key is looked at.
+    """Fold the blocks into one outcome per key.
 
-    Raises `CorruptLogError` where a block does not decode, or says positions of another number of records, `UnsupportedTableError` for one
-    whose rows lack what they are merged by, and as `decode_data_block` for one that is refused.
+    `wanted` has the columns to keep, including those that `rules` need. With `spill`, rows above its limit go to files; keys and ordering
+    values stay in memory. With `keys`, rows of other keys may be left out. `positions` are those of all records of the blocks; if they tell
+    records apart, no key is read.
+
+    Raises `CorruptLogError` if a block does not decode or has a different number of positions than records, `UnsupportedTableError` if its
+    rows lack a column needed for merging, and as `decode_data_block` for a block that is refused.
     """
     rules = rules.met_by(scanned.block for scanned in blocks)
     pool, decoded, compared = RowPool(wanted, spill), [], {name.lower() for name in rules.columns(wanted, base=False)}
@@ -127,7 +129,7 @@ def fold_logs(
 
 
 def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Array) -> npt.NDArray[np.bool_]:
-    """For each pair of a base row, by its ordering value, and the deletion that its key ended as whether the row goes.
+    """True for each pair whose deletion removes its base row; `base` holds the base rows' ordering values.
 
     For `rules` that weigh deletions; `deleted_at` as in `LogOutcome`.
     """
@@ -136,12 +138,12 @@ def deletions_win(rules: MergeRules, base: Sequence[pa.Array], deleted_at: pa.Ar
 
 
 def values_of_fields(deleted_at: pa.Array) -> list[pa.Array]:
-    """The values of each ordering field; `deleted_at` as in `LogOutcome`."""
+    """Values of each ordering field; `deleted_at` as in `LogOutcome`."""
     return deleted_at.flatten() if pat.is_struct(deleted_at.type) else [deleted_at]
 
 
 def _decode(scanned: ScannedBlock, wanted: pa.Schema, rules: MergeRules) -> tuple[pa.Table | DeleteRecords, frozenset[str]]:
-    """The block's rows, or deletions, and which of the columns its rows do not have."""
+    """Rows or deletions of the block, and the columns that its rows lack."""
     block = scanned.block
     try:
         if block.type is BlockType.DELETE:
@@ -154,7 +156,7 @@ def _decode(scanned: ScannedBlock, wanted: pa.Schema, rules: MergeRules) -> tupl
             instant=block.instant_time,
             offset=block.offset,
         ) from error
-    stored = raw.column_names  # a list that is made anew each time it is asked for
+    stored = raw.column_names  # Arrow builds this list at each access
     indices = [match_name(stored, field.name, scanned.path) for field in wanted]
     names = [None if index is None else stored[index] for index in indices]
     return project(raw, wanted, names, scanned.path), _absent(scanned, wanted, names, rules) if block.is_partial else frozenset()
@@ -195,7 +197,7 @@ def _check_counts(blocks: Sequence[ScannedBlock], decoded: Sequence[pa.Table | D
 def _told_apart(
     decoded: Sequence[pa.Table | DeleteRecords], rules: MergeRules, positions: SlicePositions | None
 ) -> tuple[Rows, pa.Array | None, Rows | None]:
-    """The number of the key of every row and deletion, in the order in which keys come first; the keys, and their positions, if known."""
+    """Key number of every row and deletion, in order of first appearance; the keys, and their positions, if known."""
     if positions is not None and positions.alone is not None:
         return positions.alone.codes, None, positions.alone.positions
     encoded = _flat([_keys(part, rules) for part in decoded]).dictionary_encode(null_encoding="encode")
@@ -215,14 +217,14 @@ def _rows(decoded: Sequence[pa.Table | DeleteRecords]) -> Rows:
 
 
 def _ordering(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> list[pa.Array]:
-    """Stored ordering values of records and deletions together, one array a field."""
+    """Stored ordering values of records and deletions together, one array per field."""
     kinds = rules.ordering.types(wanted)
     stored = [part.orderings(kinds) if isinstance(part, DeleteRecords) else rules.ordering.stored(part) for part in decoded]
     return [_flat([values[number] for values in stored], kind) for number, kind in enumerate(kinds)]
 
 
 def _always(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rules: MergeRules) -> npt.NDArray[np.bool_]:
-    """Which deletions apply whatever the ordering value of what is there: also those that do not have a value of each ordering field."""
+    """True for deletions that apply whatever they meet, including those without a value for each ordering field."""
     kinds = rules.ordering.types(wanted)
     parts = [np.empty(0, np.bool_)]
     for part in decoded:
@@ -231,7 +233,7 @@ def _always(decoded: Sequence[pa.Table | DeleteRecords], wanted: pa.Schema, rule
         elif len(kinds) != 1:
             parts.append(~part.has_each(kinds))
         elif rules.weighs_deletions:
-            # A value of another type than the field's is compared with nothing.
+            # A value of another type than the field's cannot be compared.
             parts.append(part.always() | np.asarray(part.ordering(kinds[0]).is_null()))
         else:
             parts.append(part.always())
@@ -244,11 +246,9 @@ def _flat(parts: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType | None 
 
 
 def _fold(events: _Events, mixing: _Mixing) -> tuple[Rows, Rows]:
-    """The last state of every key, and the event that made it. The first events of all keys are taken together, then the second, and so
-    on.
-    """
+    """Final state of every key, and the event that set it. Processes the first events of all keys together, then the second, and so on."""
     rules, merger, turns = mixing.rules, mixing.rules.merger, _turns(events.codes)
-    last = turns[0].copy()  # whatever a key begins with, there is nothing to hold it against
+    last = turns[0].copy()  # the first event of a key has nothing to compare with
     state, held_ranks = events.rows[last], events.ranks[last]
     for at in turns[1:]:
         codes, rows, offered = events.codes[at], events.rows[at], events.ranks[at]
@@ -273,7 +273,7 @@ def _fold(events: _Events, mixing: _Mixing) -> tuple[Rows, Rows]:
 
 
 def _deleted_at(ordering: Sequence[pa.Array], events: _Events, rows: Rows, last: Rows) -> pa.Array:
-    """As `LogOutcome` has it."""
+    """`deleted_at` of `LogOutcome`."""
     names = [str(number) for number in range(len(ordering))]
     values = ordering[0] if len(ordering) == 1 else pa.StructArray.from_arrays(ordering, names)
     if not len(values):
@@ -283,14 +283,15 @@ def _deleted_at(ordering: Sequence[pa.Array], events: _Events, rows: Rows, last:
 
 
 def _turns(codes: Rows) -> list[Rows]:
-    """Numbers of events, split so that no turn has a key twice and each key's events come in order. `codes` number the keys in the order
-    in which they come first, so that the first turn has each key at its place.
+    """Event numbers, split into turns: no turn has a key twice, and each key's events stay in order.
+
+    `codes` number the keys by first appearance, so that in the first turn key i is at place i.
     """
     if not len(codes):
         return [codes]
     first = np.ones(len(codes), np.bool_)
     first[1:] = codes[1:] > np.maximum.accumulate(codes)[:-1]
-    # Only those that come again are sorted: mostly few.
+    # Sorts only repeated keys, usually few.
     again = np.flatnonzero(~first)
     order = np.argsort(codes[again], kind="stable")
     ordered = codes[again][order]
@@ -305,14 +306,14 @@ def _turns(codes: Rows) -> list[Rows]:
 
 @dataclass(slots=True)
 class _Mixing:
-    """Makes rows of the pool one, which come behind those that are there. `absent` says what they all do not have."""
+    """Combines rows of the pool; the results are appended to it. `absent` says which columns its rows lack."""
 
     pool: RowPool
     rules: MergeRules
     absent: AbsentColumns | None
 
     def combined(self, older: Rows, newer: Rows, wins: npt.NDArray[np.bool_]) -> Rows:
-        """Numbers of the results of pairs of rows; `wins` says where the one that came later counts as the newer one."""
+        """Row numbers of the combined pairs; `wins` is True where the later row counts as the newer one."""
         data = self.pool.table()
         stored, offered = (None if self.absent is None else self.absent.take(rows) for rows in (older, newer))
         made = combine_rows(take_rows(data, older), take_rows(data, newer), wins, self.rules, stored, offered)
@@ -330,8 +331,9 @@ def combine_rows(
     stored_absent: AbsentColumns | None = None,
     offered_absent: AbsentColumns | None = None,
 ) -> pa.Table:
-    """Pairs of rows made one; what either does not have it takes from the other. Meta columns are those of the row that came later,
-    whichever has the higher ordering value, or of the newer one where the merger says so.
+    """Combine pairs of rows; each side takes the columns it lacks from the other.
+
+    Meta columns are those of the later row, whichever has the higher ordering value, or of the newer row if the merger says so.
     """
     base = stored if stored_absent is None else stored_absent.filled(stored, offered)
     incoming = offered if offered_absent is None else offered_absent.filled(offered, stored)

@@ -1,8 +1,8 @@
-"""Which blocks of a slice's log files count, and whether any that must be there are not (hudi-format 5.4).
+"""Selects the blocks of a slice's log files that count, and checks that none is lost (hudi-format 5.4).
 
-A log file has no checksums. What it must hold follows from the commits instead: each names the log files that it wrote, their sizes, and
-ours their checksums. Within what a completed commit wrote, everything that is not one of its blocks is an error, and so is every byte that
-is not as it was. Elsewhere damage is passed over, unless it may be the work of a commit that is archived and so cannot be asked.
+A log file has no checksums. What it must hold follows from the commits: each names the log files that it wrote and their sizes, and commits
+of this engine their checksums. Within the range that a completed commit wrote, anything other than its blocks is an error, and so is every
+changed byte. Elsewhere damage is skipped, unless an archived commit, whose metadata is not read, may have written it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _EVERYTHING = InstantRange()
 
 @dataclass(frozen=True, slots=True)
 class LogScope:
-    """The commits whose blocks a read sees: of the `completed` ones and those before `start`, the ones in `window`.
+    """Commits whose blocks a read sees: those in `window` that are `completed` or older than `start`.
 
-    `window` is as `Timeline.within` makes it; `until` is what it would be without its begin.
+    `window` is as `Timeline.within` makes it; `until` is the same window without its begin.
     """
 
     completed: frozenset[str]
@@ -42,7 +42,7 @@ class LogScope:
 
     @classmethod
     def of(cls, timeline: Timeline, window: InstantRange | None = None) -> LogScope:
-        """`timeline` is the whole active one, as loaded."""
+        """`timeline` is the whole active timeline, as loaded."""
         writes = timeline.completed().writes()
         start = timeline.start
         completed = frozenset(write.requested_time for write in writes)
@@ -52,11 +52,11 @@ class LogScope:
         return cls(completed, first, timeline.within(window), timeline.within(InstantRange(None, window.end)))
 
     def of_slice(self, piece: LoggedSlice) -> LogScope:
-        """What is seen of a slice."""
+        """Scope for one slice."""
         return replace(self, window=self.until) if piece.whole else self
 
     def sees(self, instant_time: str | None) -> bool:
-        """Whether blocks of that instant count."""
+        """True if blocks of that instant count."""
         if instant_time is None:
             return False
         window = self.window
@@ -65,13 +65,13 @@ class LogScope:
         return is_between(instant_time, window.begin, window.end) and (instant_time in self.completed or self.archived(instant_time))
 
     def archived(self, instant_time: str) -> bool:
-        """Whether the instant is older than the active timeline, where every write counts as completed."""
+        """True if the instant is older than the active timeline, where every write counts as completed."""
         return self.start is not None and is_later(self.start, instant_time) and instant_time not in self.completed
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedBlock:
-    """A block that counts, and the log file that it is in."""
+    """A block that counts, and its log file."""
 
     block: LogBlock
     path: str
@@ -79,7 +79,7 @@ class ScannedBlock:
 
 @dataclass(frozen=True, slots=True)
 class ScannedLogs:
-    """The blocks of a slice that count, in order, and how many of each kind its log files have (`total` counts all but damaged ones)."""
+    """Blocks of a slice that count, in order, and numbers of blocks in its log files (`total` counts all but damaged ones)."""
 
     blocks: tuple[ScannedBlock, ...]
     files: int
@@ -88,18 +88,18 @@ class ScannedLogs:
     corrupt: int
 
     def with_rows(self) -> list[ScannedBlock]:
-        """The blocks that count and have rows: all but those of deletions."""
+        """Blocks that count and hold rows, not deletions."""
         return [one for one in self.blocks if one.block.type in DATA_BLOCKS]
 
 
 def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: bool = True) -> ScannedLogs:
     """Data and delete blocks of a slice to apply, in order.
 
-    Left out are blocks of instants that `scope` does not see, those in files that their commits do not name, those that a rollback block
-    takes back, and those that a log compaction merged into a later block. Without `verify` no checksum of a file is looked at.
+    Leaves out blocks of instants that `scope` does not see, blocks in files that their commits do not name, blocks that a rollback block
+    takes back, and blocks that a log compaction merged into a later one. Without `verify`, no checksum is checked.
 
-    Raises `MissingFileError` for a log file that is not there, unless only writes that did not complete can have had it (whoever takes one
-    back deletes its files), and `CorruptLogError` where a log file lacks what a completed commit wrote.
+    Raises `MissingFileError` for a missing log file, unless only incomplete writes can have written to it (their rollback deletes it), and
+    `CorruptLogError` if a log file lacks what a completed commit wrote.
     """
     scope = scope.of_slice(piece)
     found = ((log, _content(storage, log, piece, scope)) for log in piece.slice.log_files)
@@ -122,7 +122,7 @@ def scan_logs(storage: Storage, piece: LoggedSlice, scope: LogScope, *, verify: 
 
 
 def has_partial_rows(storage: Storage, log: LogFile) -> bool:
-    """Whether some rows of a log file have some of the columns only. A file that is gone is for whoever reads it to tell of."""
+    """True if some rows of a log file have only some of the columns. False for a missing file: reading it raises the error."""
     try:
         return any(block.is_partial for block in read_blocks(mapped(storage, log.path)))
     except StoredFileNotFoundError:
@@ -130,7 +130,7 @@ def has_partial_rows(storage: Storage, log: LogFile) -> bool:
 
 
 def _content(storage: Storage, log: LogFile, piece: LoggedSlice, scope: LogScope) -> bytes | memoryview | None:
-    """The log file; mapped where the storage can, so that what has been decoded need not stay in memory. None for one to do without."""
+    """Content of the log file; mapped if the storage can, so that decoded parts need not stay in memory. None if the file is not needed."""
     try:
         return mapped(storage, log.path)
     except StoredFileNotFoundError as error:
@@ -162,14 +162,14 @@ def _applied(files: Iterable[tuple[LogFile, list[LogBlock]]], scope: LogScope, p
 
 
 def _enqueue(queue: list[ScannedBlock], found: ScannedBlock) -> None:
-    """At the end, or in place of the blocks that were merged into it."""
+    """Append the block, or put it where the blocks were that it merges."""
     merged = set(found.block.compacted_times)
     if not merged:
         queue.append(found)
         return
     replaced = [place for place, queued in enumerate(queue) if queued.block.instant_time in merged]
     if not replaced:
-        # The second block of a log compaction stands behind its first.
+        # A further block of the same log compaction goes behind its first.
         same = [place for place, queued in enumerate(queue) if queued.block.instant_time == found.block.instant_time]
         queue.insert(same[-1] + 1 if same else len(queue), found)
         return
@@ -179,7 +179,7 @@ def _enqueue(queue: list[ScannedBlock], found: ScannedBlock) -> None:
 
 
 def _takes_effect(block: LogBlock, scope: LogScope) -> bool:
-    """Whether a rollback block has a target that it can have: a write before it that did not complete after all."""
+    """True if a rollback block has a valid target: an earlier write that did not complete."""
     target, instant = block.target_instant_time, block.instant_time
     return block.is_rollback and target is not None and target not in scope.completed and (instant is None or is_later(instant, target))
 
@@ -202,7 +202,7 @@ def _check_promise(log: LogFile, blocks: Sequence[LogBlock], promise: LogPromise
 def _check_rest(
     log: LogFile, blocks: Sequence[LogBlock], promises: Sequence[LogPromise], scope: LogScope, taken_back: set[str | None]
 ) -> None:
-    """Damage outside of what active commits wrote: of failed writes, of attempts of a task that were repeated, or of archived commits."""
+    """Handle damage outside of what active commits wrote: from failed writes, repeated attempts of a task, or archived commits."""
     for block in blocks:
         if block.type is not BlockType.CORRUPT or any(promise.start is not None and promise.end > block.offset for promise in promises):
             continue

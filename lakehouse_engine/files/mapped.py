@@ -1,4 +1,4 @@
-"""Whole files without loading them."""
+"""Gives the content of whole files without loading them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakehouse_engine.storage.os_errors import as_storage_errors
 
 
 def mapped(storage: Storage, path: str) -> bytes | memoryview:
-    """The content of a file that nobody changes any more: mapped where it is in this machine's file system, else read.
+    """Content of a file that no longer changes: mapped if it is in a local file system, else read.
 
     Raises `StoredFileNotFoundError`.
     """

@@ -1,8 +1,8 @@
-"""From the columns that a file has to the columns that a table asks for.
+"""Converts a file's columns to those that a table wants.
 
-Names match exactly, else without regard to case; a column that a file does not have is null; types widen as Hudi lets them. Lists
-are taken in every Parquet form (two-level `array`, three-level `bag.array` and `list.element`), because Arrow only names their
-child differently (hudi-format 4.3).
+Names match exactly, else without regard to case; a column that the file lacks is null; types widen as Hudi lets them. Lists are accepted in
+every Parquet form (two-level `array`, three-level `bag.array` and `list.element`), because in Arrow only their child's name differs
+(hudi-format 4.3).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lakehouse_engine.record.text import java_text
 
 
 def match_name(names: Sequence[str], wanted: str, path: str = "", others: Sequence[str] = ()) -> int | None:
-    """Index of the name that is `wanted`, or its only equal without regard to case; None where there is none.
+    """Index of the name `wanted`, or of the only name that equals it without regard to case; None if there is none.
 
-    A name that is exactly one of `others`, all columns that the table has, is that column's and nobody else's. Raises
-    `SchemaIncompatibleError` where several names differ from `wanted` and from each other in case only.
+    A name that is exactly one of `others`, all columns of the table, matches only that column. Raises `SchemaIncompatibleError` if several
+    names differ from `wanted` only in case.
     """
     if wanted in names:
         return names.index(wanted)
@@ -36,10 +36,10 @@ def match_name(names: Sequence[str], wanted: str, path: str = "", others: Sequen
 
 
 def convert(column: pa.ChunkedArray, target: pa.DataType, name: str) -> pa.ChunkedArray:
-    """The column as `target`, chunk by chunk; the very same object where it has that type already.
+    """The column as `target`, chunk by chunk; the same object if it already has that type.
 
-    Raises `SchemaIncompatibleError` naming the column (with its path in nested types) where the stored type does not widen into the
-    table's, and where a value does not fit.
+    Raises `SchemaIncompatibleError` naming the column (with its path in nested types) if the stored type does not widen to the table's, or
+    a value does not fit.
     """
     if _same(column.type, target):
         return column
@@ -47,7 +47,7 @@ def convert(column: pa.ChunkedArray, target: pa.DataType, name: str) -> pa.Chunk
 
 
 def _same(stored: pa.DataType, target: pa.DataType) -> bool:
-    # Equality of nested types does not look at the names of list and map children: their text does.
+    # Equality of nested types ignores the names of list and map children; their text does not.
     return bool(stored == target) and (not pat.is_nested(target) or str(stored) == str(target))
 
 
@@ -97,7 +97,7 @@ def _map(array: pa.MapArray, target: pa.MapType, name: str) -> pa.Array:
 
 
 def _rebased(array: pa.Array) -> tuple[pa.Array, int, int]:
-    """Offsets that start at 0 in an array of their own, and the start and length of the child values they are about."""
+    """Offsets rebased to start at 0, and the start and length of their child values."""
     offsets = array.offsets
     start, stop = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, pa.scalar(start, offsets.type)), start, stop - start
@@ -123,8 +123,10 @@ def _leaf(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
 
 
 def from_floating(values: Any, target: pa.DataType) -> Any:
-    """Floating point as text, or wider, as Hudi makes it (`HoodieAvroUtils.rewritePrimaryType`): a `float` of 0.3 is a `double` of 0.3,
-    where IEEE 754 makes 0.30000001192092896 of it. `values` are an array or a scalar; as they grow, so does what is made of them.
+    """Convert floating point to text or a wider type as Hudi does (`HoodieAvroUtils.rewritePrimaryType`): a `float` 0.3 becomes the
+    `double` 0.3, not IEEE 754's 0.30000001192092896.
+
+    `values` are an array or a scalar. Keeps order: larger values give larger results.
     """
     if pat.is_string(target):
         return java_text(values)
@@ -132,7 +134,7 @@ def from_floating(values: Any, target: pa.DataType) -> Any:
 
 
 def _widens(stored: pa.DataType, target: pa.DataType) -> bool:
-    """Hudi's promotions (`AvroSchemaUtils`, schema evolution table of its documentation), and the stored forms of one type."""
+    """True for Hudi's promotions (`AvroSchemaUtils`, schema evolution table of its documentation), and between stored forms of one type."""
     if pat.is_null(stored):
         return True
     if pat.is_integer(stored):

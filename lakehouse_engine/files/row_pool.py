@@ -1,4 +1,4 @@
-"""Rows that stay in memory up to a limit, and beyond it in mapped Arrow files."""
+"""Keeps rows in memory up to a limit, and beyond it in mapped Arrow files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SpillTo:
-    """Where rows go that are too many: Arrow IPC files below `folder` (relative to the table), above `limit` bytes in memory."""
+    """Where rows go above `limit` bytes in memory: Arrow IPC files below `folder` (relative to the table)."""
 
     storage: Storage
     folder: str
     limit: int
 
     def write(self, number: int, rows: pa.Table) -> pa.Table:
-        """The same rows, read from a file (which whoever owns the folder removes)."""
+        """The same rows, read back from a file. The owner of the folder removes it."""
         path = f"{self.folder}/{number}.arrow"
         with (
             as_storage_errors("write", path, self.storage.root),
@@ -37,14 +37,14 @@ class SpillTo:
 
 @dataclass(slots=True)
 class RowPool:
-    """Numbered rows of one schema. With `spill`, those that exceed its limit are moved to files; their numbers stay."""
+    """Numbered rows of one schema. With `spill`, rows above its limit are moved to files and keep their numbers."""
 
     schema: pa.Schema
     spill: SpillTo | None = None
     _stored: list[pa.Table] = field(default_factory=list)
     _held: list[pa.Table] = field(default_factory=list)
     _bytes: int = 0
-    """Of the rows that are held; adding up a table's size takes longer than much else of a small one."""
+    """Size of the held rows, kept here because computing a small table's size is slow."""
 
     def add(self, rows: pa.Table) -> None:
         self._held.append(rows)

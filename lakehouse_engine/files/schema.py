@@ -1,4 +1,4 @@
-"""Which columns a table has, and had."""
+"""Finds the columns of a table, now or at an earlier instant."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def table_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
-    """The user columns of the table now, or at the instant time `as_of`, in canonical types (Hudi `TableSchemaResolver`).
+    """User columns of the table now, or at the instant time `as_of`, in canonical types (Hudi `TableSchemaResolver`).
 
-    Taken from the newest completed write, not newer than `as_of`, whose metadata carries a schema; else from the table's create
-    schema; else from the newest base file; else, for `as_of` before all that is known, from the table as it is now. A table that
-    has none of these has no columns.
+    Taken from the newest completed write, not newer than `as_of`, whose metadata has a schema; else from the table's create schema; else
+    from the newest base file; else, if `as_of` is before all that is known, from the current table. Empty if the table has none of these.
     """
     found = _committed(state, as_of) or _created(state) or _stored(state, as_of)
     if found is None and as_of is not None:
@@ -27,7 +26,7 @@ def table_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
 
 
 def user_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
-    """The columns of `table_schema` that reads show: not the one that soft deletes keep."""
+    """Columns of `table_schema` that reads show, without the one that soft deletes keep."""
     return shown_schema(state.config, table_schema(state, as_of))
 
 

@@ -1,4 +1,4 @@
-"""A slice with log files as Arrow: its base file merged with its logs (hudi-format 7; Hudi `RecordMergingFileIterator`)."""
+"""Reads a slice with log files as Arrow: its base file merged with its logs (hudi-format 7; Hudi `RecordMergingFileIterator`)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from lakehouse_engine.storage.base import Storage
 Rows = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 17
-"""Rows that only the logs have, handed out together."""
+"""Batch size for rows that only the logs have."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceChanges:
-    """What logs do to a base file: rows at the positions `removed` (ascending) go, the rows `added` come, new or in their place.
+    """How logs change a base file: rows at the positions `removed` (ascending) go; the rows `added`, new or replacements, come.
 
     `base_rows` counts the rows of the base file.
     """
@@ -44,43 +44,43 @@ class SliceChanges:
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with text where the base file reader has dictionaries."""
+    """The schema with plain text for the base file reader's dictionaries."""
     return pa.schema([field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schema])
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRows:
-    """Positions of base rows (ascending), and for each of them the number of its key among those of the logs."""
+    """Positions of base rows (ascending), and for each the number of its key in the logs."""
 
     positions: Rows
     codes: Rows
 
     @classmethod
     def of(cls, positions: Rows) -> KnownRows:
-        """`positions[i]` is the row of key i, `NOT_IN_BASE` for none."""
+        """`positions[i]` is the base row of key i; `NOT_IN_BASE` if it has none."""
         codes = np.flatnonzero(positions != NOT_IN_BASE)
         order = np.argsort(positions[codes])
         return cls(positions[codes][order], codes[order])
 
     def within(self, begin: int, end: int) -> tuple[Rows, Rows]:
-        """Those from `begin` to before `end`."""
+        """Positions and keys from `begin` up to, not including, `end`."""
         low, high = np.searchsorted(self.positions, [begin, end])
         return self.positions[low:high], self.codes[low:high]
 
 
 class BaseRowsBy(Enum):
-    """How the base rows are found that logs replace (docs/adr/0040)."""
+    """How to find the base rows that logs replace (docs/adr/0040)."""
 
     KEYS = auto()
     CHECKED_POSITIONS = auto()
-    """Where all blocks say, else by keys. Keys of the logs are read, so that two in two blocks that say one row are found out."""
+    """By positions if all blocks have them, else by keys. Reads the logs' keys, to detect two keys with the same position."""
     POSITIONS = auto()
-    """As checked ones, but no keys are read."""
+    """By positions without reading keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceReader:
-    """Reads slices of one table. `schema` holds its user columns; with `verify` checksums are looked at. Picklable."""
+    """Reads slices of one table. `schema` holds its user columns; `verify` checks checksums. Picklable."""
 
     storage: Storage
     schema: pa.Schema
@@ -95,24 +95,24 @@ class SliceReader:
 
     @property
     def counted(self) -> list[str]:
-        """A column to read where none is asked for: rows without columns could not be counted."""
+        """A column to read if none is requested, because rows without columns cannot be counted."""
         return self.rules.columns(self.schema, base=True)[:1]
 
     def read(self, piece: LoggedSlice, columns: Sequence[str]) -> pa.Table:
-        """All rows of a slice in the given columns (meta columns may be among them), those of the base file first.
+        """All rows of a slice in the given columns (which may include meta columns), those of the base file first.
 
         Raises as `scan_logs`, `fold_logs` and `read_base_file`.
         """
         return concat(list(self.iter(piece, columns)), self._plain(columns))
 
     def iter(self, piece: LoggedSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """As `read`, one table for each row group of the base file, then the rows that only the logs have."""
+        """Like `read`, but yields one table per row group of the base file, then the rows that only the logs have."""
         merge = self.merge(piece, columns)
         yield from self._base_rows(piece, columns, merge)
         yield self._picked(columns, merge.inserts())
 
     def stream(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> Iterator[pa.Table]:
-        """As `iter`, but that rows which only the logs have come some at a time, if there are any.
+        """Like `iter`, but yields the rows that only the logs have in batches, if there are any.
 
         With `spill`, rows of the logs above its limit are kept in files meanwhile.
         """
@@ -135,7 +135,7 @@ class SliceReader:
         return concat([part.select(list(columns)) for part in parts], self._plain(columns))
 
     def changes(self, piece: LoggedSlice, columns: Sequence[str]) -> SliceChanges:
-        """What the logs of a slice change; of its base file only what the merge needs is read. Raises as `read`."""
+        """Changes that the logs of a slice make; reads only what the merge needs of its base file. Raises as `read`."""
         merge = self.merge(piece, columns)
         if not merge.rules.whole_rows:
             return self._combined_changes(piece, merge, columns)
@@ -143,7 +143,7 @@ class SliceReader:
         return SliceChanges(removed, take_rows(merge.outcome.data.select(list(columns)), kept), base_rows)
 
     def _whole_changes(self, base: BaseFile | None, merge: SliceMerge) -> tuple[Rows, Rows, int]:
-        """Positions of base rows that go, ascending, the numbers of all rows of the logs that come, and how many the base file has."""
+        """Positions of removed base rows, ascending; numbers of all added rows of the logs; and the base file's number of rows."""
         removed, kept, before = [np.empty(0, np.int64)], [], 0
         if merge.settled and base is not None:
             before = FOOTERS.read(self.storage, base, verify=self.verify).num_rows
@@ -157,7 +157,7 @@ class SliceReader:
         return np.concatenate(removed), np.concatenate([*kept, merge.insert_numbers()]), before
 
     def _combined_changes(self, piece: LoggedSlice, merge: SliceMerge, columns: Sequence[str]) -> SliceChanges:
-        """As `changes`, where rows are made of two."""
+        """`changes` for merges that combine rows."""
         positions, added, before = [np.empty(0, np.int64)], [], 0
         for stored in self._stored(piece.slice.base_file, self._stored_names(columns, merge)):
             removed, replaced = merge.pairs(stored, before)
@@ -168,7 +168,7 @@ class SliceReader:
         return SliceChanges(np.concatenate(positions), concat(rows, self._plain(columns)), before)
 
     def merge(self, piece: LoggedSlice, columns: Sequence[str], spill: SpillTo | None = None) -> SliceMerge:
-        """The outcome of the slice's logs in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
+        """Merge of the slice's logs, in the given columns and those that the merge needs. Raises as `scan_logs` and `fold_logs`."""
         scanned = scan_logs(self.storage, piece, self.scope, verify=self.verify)
         rules = self.rules.met_by(found.block for found in scanned.blocks)
         positions = self._positions(piece.slice.base_file, scanned, rules)
@@ -192,7 +192,7 @@ class SliceReader:
     def _stored_names(self, columns: Sequence[str], merge: SliceMerge) -> list[str]:
         if merge.settled and columns:
             return list(columns)
-        if not merge.rules.whole_rows:  # both sides need the same columns
+        if not merge.rules.whole_rows:  # combining needs the same columns on both sides
             return list(merge.outcome.data.column_names)
         return self._names(columns, base=True, keys=merge.known is None) or self.counted
 
@@ -208,8 +208,9 @@ class SliceReader:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Base rows that the logs change: positions of all, ascending; of those that a row of the logs changes, their `places`, the numbers of
-    these `rows`, and whether they win (None: all do).
+    """Base rows that the logs change. `removed` has all their positions, ascending.
+
+    For those that a row of the logs changes: their `places`, the numbers of these `rows`, and whether they win (None: all do).
     """
 
     removed: Rows
@@ -219,16 +220,16 @@ class Met:
 
     @property
     def gone(self) -> Rows:
-        """Positions of those that nothing takes the place of."""
+        """Positions of base rows that nothing replaces."""
         return np.setdiff1d(self.removed, self.places, assume_unique=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceMerge:
-    """The outcome of a slice's logs, met by the rows of its base file part by part.
+    """Outcome of a slice's logs, applied to the rows of its base file part by part.
 
-    `deletions` says which rows of the logs are deletions, `fresh` which keys no base row had so far. `scanned` has the blocks. `known`:
-    the base rows that the logs are about, by their positions. `settled`: all of them go, so that nothing of them need be read.
+    `deletions` is True for rows of the logs that are deletions, `fresh` for keys that no base row had so far. `scanned` has the blocks.
+    `known`: positions of the base rows that the logs change. `settled`: all of these go, so they need not be read.
     """
 
     rules: MergeRules
@@ -240,34 +241,34 @@ class SliceMerge:
     settled: bool = False
 
     def settled_pairs(self, before: int, count: int) -> tuple[Rows, pa.Table]:
-        """As `pairs`, of the `count` base rows behind the first `before`, where all that are known go: nothing of them is read."""
+        """`pairs` for `count` base rows after the first `before`, if all known ones go: reads none of them."""
         removed, rows = self.settled_numbers(before, count)
         return removed, take_rows(self.outcome.data, rows)
 
     def settled_numbers(self, before: int, count: int) -> tuple[Rows, Rows]:
-        """As `settled_pairs`, with numbers of rows of the logs."""
+        """As `settled_pairs`, but with row numbers of the logs."""
         positions, codes = self._known_within(before, count)
         rows = self.outcome.rows[codes]
         return positions, rows[rows >= 0]
 
     def _known_within(self, before: int, count: int) -> tuple[Rows, Rows]:
-        """Which of `count` base rows behind the first `before` are known, and the numbers of their keys, which are not fresh any more."""
+        """Known rows among the `count` base rows after the first `before`, and their keys' numbers; marks these keys as not fresh."""
         assert self.known is not None
         positions, codes = self.known.within(before, before + count)
         self.fresh[codes] = False
         return positions - before, codes
 
     def pairs(self, stored: pa.Table, before: int) -> tuple[Rows, pa.Table]:
-        """Positions in `stored` of base rows that change, ascending, and the rows that take the place of some of them. The base file has
-        `before` rows before `stored`.
+        """Positions in `stored` of base rows that change, ascending, and the rows that replace some of them.
 
-        Of a key that is stored more than once every row changes, as in a compaction, unless the logs say positions.
+        The base file has `before` rows before `stored`. If a key is stored more than once, all its rows change, as in a compaction, unless
+        the logs have positions.
         """
         met = self.met(stored, before)
         return met.removed, self.replacing(stored, met)
 
     def replacing(self, stored: pa.Table, met: Met) -> pa.Table:
-        """The rows that take the places of base rows that were met. Those that are made of two need all columns of these."""
+        """Rows that replace the base rows in `met`. To combine rows, `stored` must have all columns."""
         after = take_rows(self.outcome.data, met.rows)
         if self.rules.whole_rows:
             return after
@@ -276,7 +277,7 @@ class SliceMerge:
         return combine_rows(before, after, met.wins, self.rules, offered_absent=absent)
 
     def met(self, stored: pa.Table, before: int = 0) -> Met:
-        """Which base rows change, as in `pairs`. `stored` has what the merge needs, at least."""
+        """Base rows that change, as in `pairs`. `stored` has at least the columns that the merge needs."""
         if self.known is not None:
             matched, codes = self._known_within(before, stored.num_rows)
         else:
@@ -289,20 +290,20 @@ class SliceMerge:
         return Met(removed, positions, offered, wins)
 
     def _deleted(self, stored: pa.Table, positions: Rows, codes: Rows) -> Rows:
-        """Those of `positions` whose base rows go by the deletions that keys `codes` of the outcome ended as."""
+        """The `positions` whose base rows are removed by the deletions that the keys `codes` ended as."""
         if not self.rules.weighs_deletions or not len(positions):
             return positions
         base = self.rules.ordering.values(take_rows(stored.select(self.rules.ordering.roots), positions))
         return positions[deletions_win(self.rules, base, self.outcome.deletions(codes))]
 
     def inserts(self) -> pa.Table:
-        """Rows of keys that are in no base row."""
+        """Rows of keys that no base row has."""
         return take_rows(self.outcome.data, self.insert_numbers())
 
     def insert_numbers(self) -> Rows:
-        """Their numbers in the rows of the logs, once `pairs` has seen every base row.
+        """Their row numbers in the logs, once `pairs` has seen every base row.
 
-        Raises `CorruptLogError` where the logs replace a row that the base file does not have, or one for two keys.
+        Raises `CorruptLogError` if the logs replace a row that the base file does not have, or one row for two keys.
         """
         if self.known is not None:
             self._check(self.known)
@@ -321,7 +322,9 @@ class SliceMerge:
             )
 
     def _decided(self, stored: pa.Table, positions: Rows, rows: Rows) -> tuple[Rows, Rows, Rows, npt.NDArray[np.bool_] | None]:
-        """As in `Met`, for base rows at `positions` whose keys ended as the given rows of the logs; those that change come in any order."""
+        """Parts of `Met` for base rows at `positions`, whose keys ended as the rows `rows` of the logs; the first part, which rows change,
+        is unordered.
+        """
         merger, gone, roots = self.rules.merger, self.deletions[rows], self.rules.ordering.roots
         sides = ((stored, positions), (self.outcome.data, rows)) if merger.compares_ordering and roots else ()
         ordering = [self.rules.ordering.values(take_rows(side.select(roots), at)) for side, at in sides] or [[], []]

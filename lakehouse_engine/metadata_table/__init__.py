@@ -1,1 +1,1 @@
-"""Hudi's metadata table, opened and read: files, statistics, filters and locations without looking into data files."""
+"""Reads Hudi's metadata table: files, statistics, filters and record locations without opening data files."""

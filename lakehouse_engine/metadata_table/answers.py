@@ -1,4 +1,4 @@
-"""What a metadata table says: files of partitions, statistics of columns, Bloom filters, and where records are."""
+"""Queries of a metadata table: files of partitions, statistics of columns, Bloom filters, and record locations."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STA
 from lakehouse_engine.metadata_table.table import MetadataTable
 
 LISTED = pa.schema([pa.field("partition_path", pa.string()), pa.field("name", pa.string()), pa.field("size", pa.int64())])
-"""A file: the partition that it is in, its bare name, and its size in bytes."""
+"""A file: its partition, its bare name, and its size in bytes."""
 LOCATED = pa.schema([pa.field("key", pa.string()), *LOCATIONS])
-"""A record key and where its row is, as `LOCATIONS`."""
+"""A record key and the location of its row, as in `LOCATIONS`."""
 
 
 def partition_paths(table: MetadataTable) -> list[str]:
-    """Paths of the table's partitions, sorted; "" for the only one of a table without partitions."""
+    """Paths of the table's partitions, sorted; "" for the single one of an unpartitioned table."""
     found = table.with_keys(FILES, pa.array([ALL_PARTITIONS]))
     entries = file_entries(found.payloads)
     return sorted(partition_path_of(name) for name in entries.filter(pc.invert(entries.column("is_deleted"))).column("name").to_pylist())
 
 
 def listed_files(table: MetadataTable, partitions: Sequence[str] | None = None) -> pa.Table:
-    """The files of some partitions (None: of all), in the columns of `LISTED`, sorted by partition and name."""
+    """Files of the given partitions (None: all), in the columns of `LISTED`, sorted by partition and name."""
     paths = partition_paths(table) if partitions is None else list(partitions)
     found = table.with_keys(FILES, pa.array([partition_identifier(path) for path in paths], pa.string()))
     entries = file_entries(found.payloads)
@@ -55,7 +55,7 @@ def listed_files(table: MetadataTable, partitions: Sequence[str] | None = None) 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics by their keys, those of files or those of whole partitions."""
+    """Column statistics by key, for files or for whole partitions."""
 
     keys: pa.Array
     stats: pa.Array
@@ -65,14 +65,14 @@ class Statistics:
         return cls(records.keys, records.payloads.column(STATS).combine_chunks())
 
     def of_files(self, column: str, files: pa.Table, kind: pa.DataType) -> pa.Table:
-        """Statistics of a column, one row for each of `files` (in the columns of `LISTED`), null where there are none: `least` and
-        `greatest` as `kind`, which is the column's type, and the columns of `COUNTS`.
+        """Statistics of a column, one row for each of `files` (in the columns of `LISTED`): `least` and `greatest` as `kind`, the column's
+        type, and the columns of `COUNTS`. Null if a file has none.
         """
         paths, names = (files.column(one).combine_chunks() for one in ("partition_path", "name"))
         return self._at(column_stats_keys(pa.repeat(column, files.num_rows), paths, names), kind)
 
     def of_partitions(self, column: str, paths: pa.Array, kind: pa.DataType) -> pa.Table:
-        """As `of_files`, one row for each partition."""
+        """Like `of_files`, one row for each partition."""
         return self._at(partition_stats_keys(pa.repeat(column, len(paths)), paths), kind)
 
     def _at(self, keys: pa.Array, kind: pa.DataType) -> pa.Table:
@@ -83,19 +83,19 @@ class Statistics:
 
 
 def column_statistics(table: MetadataTable, columns: Sequence[str], partitions: Sequence[str] | None = None) -> Statistics:
-    """Statistics of columns in the files of some partitions (None: of all)."""
+    """Statistics of columns in the files of the given partitions (None: all)."""
     paths: Sequence[str | None] = [None] if partitions is None else list(partitions)
     prefixes = [column_prefix(column, path) for column in columns for path in paths]
     return Statistics.of(table.with_prefixes(COLUMN_STATS, prefixes))
 
 
 def partition_statistics(table: MetadataTable, columns: Sequence[str]) -> Statistics:
-    """Statistics of columns in whole partitions."""
+    """Statistics of columns for whole partitions."""
     return Statistics.of(table.with_prefixes(PARTITION_STATS, [column_prefix(column) for column in columns]))
 
 
 def bloom_filters(table: MetadataTable, files: pa.Table) -> list[BloomFilter | None]:
-    """The Bloom filter of each of some base files (in the columns of `LISTED`), None where there is none. Raises `FormatError`."""
+    """Bloom filter of each base file (in the columns of `LISTED`); None if it has none. Raises `FormatError`."""
     keys = bloom_filter_keys(files.column("partition_path").combine_chunks(), files.column("name").combine_chunks())
     found = table.with_keys(BLOOM_FILTERS, keys)
     info = found.payloads.column(BLOOM).combine_chunks()
@@ -106,16 +106,16 @@ def bloom_filters(table: MetadataTable, files: pa.Table) -> list[BloomFilter | N
 
 
 def record_locations(table: MetadataTable, keys: pa.Array, partition_path: str | None = None) -> pa.Table:
-    """Where the rows of those of some record keys (`string`) that the index has are, in the columns of `LOCATED`, in no order.
+    """Locations of the given record keys (`string`), for those in the index, in the columns of `LOCATED`, unordered.
 
-    `partition_path` says in which partition they are; without it all partitions of a partitioned index are asked, where a key may be in
+    `partition_path` names the partition of the rows; without it, all partitions of a partitioned index are searched, and a key may be in
     several.
     """
     return _located(table.newest_with_keys(RECORD_INDEX, keys, partition_path))
 
 
 def all_record_locations(table: MetadataTable) -> Iterator[pa.Table]:
-    """Every entry of the record index in the columns of `LOCATED`, one file group at a time."""
+    """All entries of the record index in the columns of `LOCATED`, one file group at a time."""
     for piece in table.groups(RECORD_INDEX):
         yield _located([table.newest(piece, RECORD_INDEX)])
 
@@ -133,7 +133,7 @@ def _located(parts: Sequence[Winners]) -> pa.Table:
 
 
 def record_keys_of(table: MetadataTable, index: str, values: Sequence[str | None]) -> pa.Table:
-    """Value and record key (`value`, `key`) of the rows that a secondary index has for some values, given as text (a null is None).
+    """Value and record key (`value`, `key`) of the rows that a secondary index has for the given values, as text (None for null).
 
     `index` is the name of its partition of the metadata table.
     """
@@ -142,7 +142,7 @@ def record_keys_of(table: MetadataTable, index: str, values: Sequence[str | None
 
 
 def rows_by_partition(files: pa.Table) -> dict[str, pa.Table]:
-    """`files` (in the columns of `LISTED`) of each partition."""
+    """Rows of `files` (in the columns of `LISTED`) by partition."""
     paths = files.column("partition_path").combine_chunks().dictionary_encode()
     indices = np.asarray(paths.indices)
     return {path: files.take(pa.array(np.flatnonzero(indices == number))) for number, path in enumerate(paths.dictionary.to_pylist())}

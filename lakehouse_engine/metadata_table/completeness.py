@@ -1,4 +1,4 @@
-"""Whether a metadata table knows all that happened to its data table: what it does not know of, no answer of it counts."""
+"""Checks that a metadata table knows every change of its data table; otherwise its answers do not count."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.order import is_later
 
 _CHANGES_FILES = frozenset({Action.CLEAN, Action.RESTORE})
-"""Actions besides writes that change which files there are. What a rollback removes was never complete."""
+"""Actions besides writes that change which files exist. A rollback removes only what was never complete."""
 
 
 def unknown_instants(table: MetadataTable) -> list[Instant]:
-    """Completed instants of the data table that changed its files and that the metadata table does not know of, oldest first.
+    """Completed instants of the data table that changed its files but are unknown to the metadata table, oldest first.
 
-    It knows an instant by a completed one of its own with the same time, and all those that were completed before its partition `files` was
-    built (`<last instant>010` in version 6, after which its own instants are compared; by the time of completion in later versions).
+    It knows an instant if it has a completed one with the same time, and all those that were completed before its partition `files` was
+    built (in version 6 `<last instant>010`, and its later instants are compared; in later versions by the time of completion).
     """
     changes = (one for one in table.data.timeline.completed() if one.action.is_write or one.action in _CHANGES_FILES)
     unknown = [one for one in changes if not _knows(table, one)]
@@ -36,7 +36,7 @@ def _knows(table: MetadataTable, instant: Instant) -> bool:
 
 
 def _builds(table: MetadataTable) -> Iterator[Instant]:
-    """Delta commits that wrote all files into `files`: those that wrote a base file there."""
+    """Delta commits that wrote all files into `files`: they wrote a base file there."""
     for instant in table.state.timeline.completed().writes():
         if instant.action is Action.DELTA_COMMIT:
             stats = table.state.commit_metadata(instant).partition_to_write_stats.get(FILES, ())
@@ -45,7 +45,7 @@ def _builds(table: MetadataTable) -> Iterator[Instant]:
 
 
 def _covers(table: MetadataTable, build: Instant, instant: Instant) -> bool:
-    """Whether an instant was completed before a build, which Hudi makes when nothing is pending."""
+    """True if an instant was completed before a build; Hudi builds only when nothing is pending."""
     if build.completed_at is not None:
         return not is_later(instant.completed_at or instant.requested_time, build.completed_at)
     return is_later(build.requested_time, instant.requested_time)

@@ -1,7 +1,7 @@
-"""The file groups of a metadata table's partitions, as layers: the entries of the base file, then those of each block of the logs.
+"""File groups of a metadata table's partitions as layers: the entries of the base file, then those of each log block.
 
-A block counts where its delta commit is completed in the metadata table and is not pending in the data table (Hudi 1.x,
-`HoodieTableMetadataUtil.getValidInstantTimestamps`), where its commit names its file, and where no rollback block takes it back.
+A block counts if its delta commit is completed in the metadata table and not pending in the data table (Hudi 1.x,
+`HoodieTableMetadataUtil.getValidInstantTimestamps`), its commit names its file, and no rollback block takes it back.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from lakehouse_engine.storage.os_errors import as_storage_errors
 from lakehouse_engine.view.table_state import TableState
 
 Select = Callable[[HFileReader], Cells]
-"""Which entries of an HFile are wanted."""
+"""Selects the wanted entries of an HFile."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangedFile:
-    """A file of a storage, of which ranges are requested as they are needed; a `Source` of an HFile."""
+    """A stored file read in ranges on demand; a `Source` of an HFile."""
 
     storage: Storage
     path: str
@@ -44,11 +44,11 @@ class RangedFile:
     def read(self, offset: int, length: int) -> memoryview:
         with self.storage.open_input(self.path) as file, as_storage_errors("read", self.path, self.storage.root):
             file.seek(offset)
-            return memoryview(file.read_buffer(length)).cast("B")  # Arrow's buffers are of signed bytes
+            return memoryview(file.read_buffer(length)).cast("B")  # Arrow's buffers have signed bytes
 
 
 def source_of(storage: Storage, file: BaseFile) -> Source:
-    """A base file, mapped where it is in this machine's file system. Raises `StoredFileNotFoundError`."""
+    """A base file, mapped if it is in a local file system. Raises `StoredFileNotFoundError`."""
     identity = identity_of(storage)
     known = None if identity is None else (identity, file.path, file.size)
     if storage.local_path(file.path) is not None:
@@ -58,7 +58,7 @@ def source_of(storage: Storage, file: BaseFile) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """Which delta commits of a metadata table count, given the data table's timeline."""
+    """Decides which delta commits of a metadata table count, given the data table's timeline."""
 
     metadata: TableState
     pending: frozenset[str]
@@ -71,7 +71,7 @@ class Validity:
         return cls(metadata, pending, completed)
 
     def counts(self, instant_time: str, log: LogFile) -> bool:
-        """Whether blocks of that instant in a log file do."""
+        """True if blocks of that instant in the log file count."""
         if instant_time in self.pending or not self.metadata.timeline.is_committed(instant_time):
             return False
         instant = self.completed.get(instant_time)
@@ -80,9 +80,9 @@ class Validity:
 
 
 def layers_of(piece: FileSlice, validity: Validity, select: Select) -> list[Layer]:
-    """The layers of a slice with the entries that `select` wants, and all deletions; the first is the base file's, empty without one.
+    """Layers of a slice with the entries that `select` picks, and all deletions; the first is the base file's, empty without one.
 
-    Raises `StoredFileNotFoundError`, and `FormatError` or `CorruptLogError` where a file is damaged.
+    Raises `StoredFileNotFoundError`, and `FormatError` or `CorruptLogError` if a file is damaged.
     """
     storage = validity.metadata.storage
     layers = [Layer.deletion(pa.array([], pa.binary()))]
@@ -124,7 +124,7 @@ def _block_layers(log: LogFile, block: LogBlock, select: Select) -> list[Layer]:
 
 
 def _check_damage(log: LogFile, block: LogBlock, validity: Validity) -> None:
-    """Raise `CorruptLogError` for a damaged stretch that may be of a delta commit that counts."""
+    """Raise `CorruptLogError` if the damaged bytes may belong to a delta commit that counts."""
     instant_time = block.instant_time
     if instant_time is None or validity.counts(instant_time, log):
         raise _damaged(log, block, block.damage)

@@ -1,4 +1,4 @@
-"""The partitions of a metadata table: names, file groups, and what becomes of two records of one key."""
+"""Partitions of a metadata table: their names, file groups, and how two records of one key are merged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
 SECONDARY_INDEX = "secondary_index_"
 EXPRESSION_INDEX = "expr_index_"
-"""Names, and the beginnings of those with a name of the user's."""
+"""Names, and prefixes of names that the user completes."""
 
 _STATS = (COLUMN_STATS, PARTITION_STATS)
 _NEWEST = (BLOOM_FILTERS, RECORD_INDEX)
@@ -29,7 +29,7 @@ _RECORD_INDEX_STEM = "record-index"
 
 
 def merging_of(partition: str) -> Merging:
-    """What becomes of two records of one key. Raises `FormatError` for a partition that is not known."""
+    """How two records of one key are merged. Raises `FormatError` for an unknown partition."""
     if partition == FILES:
         return Merging.FILES
     if partition in _STATS or partition.startswith(EXPRESSION_INDEX):
@@ -40,9 +40,9 @@ def merging_of(partition: str) -> Merging:
 
 
 def group_numbers(keys: pa.Array, count: int) -> npt.NDArray[np.int64]:
-    """For each key (text or `binary`) the file group of `count` that has it (Hudi `HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex`).
+    """File group, among `count`, of each key (text or `binary`) (Hudi `HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex`).
 
-    The hash is of 32 bits: the least number is its own absolute value.
+    The hash has 32 bits: the absolute value of the least number is that number itself.
     """
     hashed = java_string_hash(keys.cast(pa.string())).view(np.int32)
     positive = np.abs(hashed).astype(np.int64)
@@ -50,12 +50,12 @@ def group_numbers(keys: pa.Array, count: int) -> npt.NDArray[np.int64]:
 
 
 def group_number(file_id: str) -> int:
-    """The number of a file group within its partition, or within the data partition that it is of. Raises `FormatError`."""
+    """Number of a file group in its partition, or in its data partition. Raises `FormatError`."""
     return int(_parsed(file_id)["number"])
 
 
 def data_partition(file_id: str) -> str | None:
-    """The data partition that a file group of a partitioned record index is of; None where the index is of the whole table."""
+    """Data partition of a file group of a partitioned record index; None if the index covers the whole table."""
     stem = _parsed(file_id)["stem"]
     if not stem.startswith(f"{_RECORD_INDEX_STEM}-"):
         return None

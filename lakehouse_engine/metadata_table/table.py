@@ -1,4 +1,4 @@
-"""A metadata table, opened beside a state of its data table: merged records of its partitions."""
+"""Opens the metadata table for a state of its data table, and reads merged records of its partitions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ METADATA_TABLE = ".hoodie/metadata"
 
 @dataclass(slots=True)
 class MetadataTable:
-    """The metadata table of `data`, with `state` of its own. Made by `open`.
+    """Metadata table of `data`, with its own `state`. Made by `open`.
 
-    Methods raise `StoredFileNotFoundError`, and `FormatError` or `CorruptLogError`, where a file of it is gone or damaged.
+    Methods raise `StoredFileNotFoundError` if a file of it is gone, and `FormatError` or `CorruptLogError` if one is damaged.
     """
 
     data: TableState
@@ -36,7 +36,7 @@ class MetadataTable:
 
     @classmethod
     def open(cls, data: TableState) -> MetadataTable:
-        """Raises `UnavailableError` where the table's properties name no metadata table, `TableNotFoundError` where it is gone."""
+        """Open the metadata table. Raises `UnavailableError` if the table's properties name none, `TableNotFoundError` if it is gone."""
         if not is_in_use(data):
             raise UnavailableError(f"{data.config.name} has no metadata table (hoodie.table.metadata.partitions)", path=data.storage.root)
         state = TableState.load(storage_below(data.storage, METADATA_TABLE))
@@ -44,11 +44,11 @@ class MetadataTable:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """Partitions that are complete, and so may be asked."""
+        """Partitions that are complete and so can be queried."""
         return self.data.config.metadata_partitions
 
     def groups(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group, by file ids. Raises `UnavailableError` where the partition is not complete."""
+        """Newest slice of each file group, by file ids. Raises `UnavailableError` if the partition is not complete."""
         if partition not in self.partitions:
             raise UnavailableError(f"the metadata table of {self.data.config.name} has no partition {partition}", partition=partition)
         if partition not in self._slices:
@@ -61,24 +61,24 @@ class MetadataTable:
             yield self._merged(partition, piece, HFileReader.read_all)
 
     def with_prefixes(self, partition: str, prefixes: list[bytes]) -> Records:
-        """The records whose keys begin with one of some prefixes, of all groups."""
+        """Records whose keys begin with one of the prefixes, from all groups."""
         return _all([self._merged(partition, piece, lambda one: one.prefixes(prefixes)) for piece in self.groups(partition)])
 
     def with_keys(self, partition: str, keys: pa.Array) -> Records:
-        """The records of those of some keys (text or `binary`) that are there."""
+        """Records with the given keys (text or `binary`), if present."""
         return _all([self._merged(partition, piece, select) for piece, select in self._routed(self.groups(partition), keys)])
 
     def newest(self, piece: FileSlice, partition: str) -> Winners:
-        """What is left of all entries of a group of a partition whose newer records take the place of older ones, undecoded."""
+        """Newest entry of each key in a group that is not deleted, undecoded; for a partition whose newer records replace older ones."""
         return newest(self._layers(partition, piece, HFileReader.read_all))
 
     def newest_with_keys(self, partition: str, keys: pa.Array, within: str | None = None) -> list[Winners]:
-        """As `newest`, of some keys; `within` names the data partition that they are in, for a partitioned index."""
+        """Like `newest`, for the given keys; `within` names their data partition, for a partitioned index."""
         groups = [piece for piece in self.groups(partition) if within is None or data_partition(piece.file_id) in (None, within)]
         return [newest(self._layers(partition, piece, select)) for piece, select in self._routed(groups, keys)]
 
     def _routed(self, groups: list[FileSlice], keys: pa.Array) -> Iterator[tuple[FileSlice, Select]]:
-        """The groups that may have some of the keys. Groups of one data partition are hashed among themselves."""
+        """Groups that may have some of the keys. Keys are hashed to the groups of each data partition separately."""
         octets = keys.cast(pa.binary())
         by_partition: dict[str | None, list[FileSlice]] = {}
         for piece in groups:
@@ -106,7 +106,7 @@ class _ByKeys:
 
 
 def is_in_use(data: TableState) -> bool:
-    """Whether readers may go by the metadata table: `files` is complete."""
+    """True if readers may use the metadata table: `files` is complete."""
     return FILES in data.config.metadata_partitions
 
 

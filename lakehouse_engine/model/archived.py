@@ -1,4 +1,4 @@
-"""What the archived timeline holds."""
+"""Entries of the archived timeline."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class HistoryForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ArchivedEntry:
-    """One state of an archived instant, as its state file said.
+    """One state of an archived instant, from its state file.
 
-    `transition_time` is when it came into that state (`yyyyMMddHHmmssSSS` in the table's zone; None in old archives). `record` has the
+    `transition_time` is when it entered that state (`yyyyMMddHHmmssSSS` in the table's zone; None in old archives). `record` has the
     members of Hudi's `HoodieArchivedMetaEntry` under their Avro names.
     """
 

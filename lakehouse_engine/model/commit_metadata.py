@@ -1,4 +1,4 @@
-"""The record of a completed (or inflight) write on the timeline."""
+"""Metadata of a completed (or inflight) write on the timeline."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 SCHEMA_KEY = "schema"
 LOG_CHECKSUMS_KEY = "lakehouse.log.checksums"
 WRITER_KEY = "lakehouse.writer"
-"""Who made the commit, in the extra metadata of every one of this engine: process and host."""
+"""Process and host that made the commit, in the extra metadata of every commit of this engine."""
 WRITE_ID_KEY = "lakehouse.write.id"
-"""Which write a commit is of: given by the caller, or made up; in the extra metadata of every one of this engine."""
+"""Identifies the write of a commit: given by the caller, or generated; in the extra metadata of every commit of this engine."""
 ROUTE_KEY = "lakehouse.write.route"
-"""How a write that keys were looked up for was planned (`write.routes.Route`), in the extra metadata of its commit."""
+"""How a write that looked up keys was planned (`write.routes.Route`), in the extra metadata of its commit."""
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 
 
@@ -42,17 +42,17 @@ class HoodieCommitMetadata:
             yield from stats
 
     def replaced_groups(self) -> list[FileGroupId]:
-        """The groups that a replace commit takes out of the table; [] for any other commit."""
+        """Groups that a replace commit removes from the table; [] for any other commit."""
         replaced = self.partition_to_replace_file_ids or {}
         return [FileGroupId(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
 
     @property
     def schema_json(self) -> str | None:
-        """The Avro schema text carried by the commit; may hold meta columns (Hudi 0.15 delete_partition)."""
+        """Avro schema text in the commit; may have meta columns (Hudi 0.15 delete_partition)."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
 
     def log_checksums(self) -> dict[str, str]:
-        """CRC-32 of what the commit wrote to each log file, in 8 hex digits, by path; {} where it does not say."""
+        """CRC-32, in 8 hex digits, of what the commit wrote to each log file, by path; {} if the commit has none."""
         paths, text = _log_paths(self.write_stats()), self.extra_metadata.get(LOG_CHECKSUMS_KEY) or ""
         found = text.split(",")
         if len(found) != len(paths) or not all(map(_CHECKSUM.fullmatch, found)):
@@ -61,7 +61,7 @@ class HoodieCommitMetadata:
 
 
 def checksum_metadata(stats: Iterable[HoodieWriteStat]) -> dict[str, str]:
-    """What a commit with these files says of its log files in its extra metadata: their checksums, in the order of their paths."""
+    """Extra metadata of a commit with these files: the checksums of its log files, in the order of their paths."""
     checksums = {str(stat.path): stat.checksum for stat in stats if stat.checksum is not None}
     return {LOG_CHECKSUMS_KEY: ",".join(checksums[path] for path in sorted(checksums))} if checksums else {}
 

@@ -1,5 +1,5 @@
-"""What is said of a table's columns beyond their types: NOT NULL, VARCHAR(n), GENERATED ALWAYS AS (expression), and DEFAULT, which SQL
-statements alone look at.
+"""Constraints on columns beyond their types: NOT NULL, VARCHAR(n), GENERATED ALWAYS AS (expression), and DEFAULT, which only SQL statements
+use.
 
 They are properties of this engine (`lakehouse.*`), not of the table's schema: readers of Hudi tables need every column nullable. Other
 writers of the table do not know them.
@@ -16,18 +16,18 @@ from lakehouse_engine.errors import PropertiesError
 
 NOT_NULL_KEY = "lakehouse.columns.not.null"
 MAX_LENGTH_KEY = "lakehouse.columns.max.length"
-"""`column,column` and `column:length,column:length`: names in Avro's alphabet, which has neither sign."""
+"""`column,column` and `column:length,column:length`; column names use Avro's alphabet, which has neither sign."""
 DEFAULTS_KEY = "lakehouse.columns.defaults"
-"""A JSON object: of columns, the text of an expression of Spark SQL."""
+"""A JSON object from column to Spark SQL expression."""
 GENERATED_KEY = "lakehouse.columns.generated"
 """A JSON list of objects with the fields of `Generated`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A column whose value is that of `expression`, which Spark computes of the row's `inputs`, other columns of the table.
+    """A column computed by `expression`, which Spark evaluates on the row's `inputs`, other columns of the table.
 
-    `zone` is the time zone in which it is computed, empty where that does not matter.
+    `zone` is the time zone for the computation; empty if it does not matter.
     """
 
     column: str
@@ -41,8 +41,10 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """`not_null` are columns that hold no null; `max_length` has the most characters that a text column holds; `defaults` the expressions
-    whose values statements give to columns that are left out; `generated` the columns that are computed of others.
+    """Constraints of a table's columns.
+
+    `not_null`: columns without nulls; `max_length`: the most characters in a text column; `defaults`: expressions whose values statements
+    give to omitted columns; `generated`: columns computed from others.
     """
 
     not_null: tuple[str, ...] = ()
@@ -51,12 +53,12 @@ class Constraints:
     generated: tuple[Generated, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether keyed rows have something to keep: defaults ask nothing of them, and generated columns were computed before."""
+        """True if keyed rows must be checked: defaults do not constrain them, and generated columns were computed before."""
         return bool(self.not_null or self.max_length)
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Constraints:
-        """Those that a table's properties keep. Raises `PropertiesError` naming the key where they do not parse."""
+        """Constraints in a table's properties. Raises `PropertiesError` naming the key if they do not parse."""
         lengths = []
         for item in _items(properties, MAX_LENGTH_KEY):
             name, _, digits = item.partition(":")
@@ -66,7 +68,7 @@ class Constraints:
         return cls(tuple(_items(properties, NOT_NULL_KEY)), tuple(lengths), _defaults(properties), _generated(properties))
 
     def properties(self) -> dict[str, str | None]:
-        """The changes of a table's properties that keep these, and no others."""
+        """Changes to a table's properties that store exactly these constraints."""
         lengths = ",".join(f"{name}:{length}" for name, length in self.max_length)
         defaults = json.dumps(dict(self.defaults), ensure_ascii=False) if self.defaults else None
         generated = json.dumps([asdict(one) for one in self.generated], ensure_ascii=False) if self.generated else None
@@ -90,7 +92,7 @@ class Constraints:
         return next((one for one in self.generated if one.column.lower() == column.lower()), None)
 
     def generated_among(self, columns: Collection[str]) -> tuple[Generated, ...]:
-        """Those of the columns that a table has: what is said of others, which another writer took away, means nothing."""
+        """Generated columns that the table still has: another writer may have dropped a column, but not its constraint."""
         known = {name.lower() for name in columns}
         return tuple(one for one in self.generated if one.column.lower() in known)
 

@@ -1,4 +1,4 @@
-"""Data files, and the slices and groups that they make."""
+"""Data files, and the slices and groups that they form."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from lakehouse_engine.model.keys import FileGroupId
 
 
 def join_path(partition_path: str, name: str) -> str:
-    """The path of a file relative to the table; `partition_path` may be empty."""
+    """Path of a file relative to the table; `partition_path` may be empty."""
     return f"{partition_path}/{name}" if partition_path else name
 
 
 @dataclass(frozen=True, slots=True)
 class BaseFile:
-    """`<file_id>_<write_token>_<instant_time>.parquet` in a partition; `size` in bytes (-1 where not listed)."""
+    """`<file_id>_<write_token>_<instant_time>.parquet` in a partition; `size` in bytes (-1 if not listed)."""
 
     partition_path: str
     file_id: str
@@ -29,7 +29,7 @@ class BaseFile:
 
     @property
     def path(self) -> str:
-        """Relative to the table."""
+        """Path relative to the table."""
         return join_path(self.partition_path, self.name)
 
 
@@ -78,7 +78,7 @@ class FileSlice:
 
     @property
     def size(self) -> int:
-        """Bytes of all its files."""
+        """Size of all its files in bytes."""
         return (self.base_file.size if self.base_file else 0) + sum(log.size for log in self.log_files)
 
 

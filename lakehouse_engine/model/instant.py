@@ -1,4 +1,4 @@
-"""Instants: what happened to a table, when, and how far it got."""
+"""Instants: what happened to a table, when, and in which state it is."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Action(StrEnum):
 
     @property
     def completes_as(self) -> Action:
-        """The action under which a completed instant of this one appears (a compaction is a commit then)."""
+        """Action of the instant once it is completed (`commit` for a compaction)."""
         return _COMPLETES_AS.get(self, self)
 
     @property
     def is_write(self) -> bool:
-        """Whether data files are added by it: `commit`, `deltacommit`, `replacecommit`, and compactions."""
+        """True if it adds data files: `commit`, `deltacommit`, `replacecommit`, and compactions."""
         return self.completes_as in _WRITE_ACTIONS
 
 
-# A timeline of thousands of instants asks this several times of each.
+# Constants, because a timeline of thousands of instants looks them up several times for each.
 _COMPLETES_AS = {
     Action.COMPACTION: Action.COMMIT,
     Action.LOG_COMPACTION: Action.DELTA_COMMIT,
@@ -65,8 +65,8 @@ _RANKS = {state: number for number, state in enumerate((State.REQUESTED, State.I
 class Instant:
     """One action at one time in one state. `requested_time` is `yyyyMMddHHmmssSSS` (17 digits; 14 in old tables).
 
-    `completed_at` is the completion time in the same form, where the table's version records one (8 and later). It is no part of the
-    identity: an instant known from a file's name, or from a row, equals the one on the timeline.
+    `completed_at` is the completion time in the same form, if the table's version records it (8 and later). It does not count for equality:
+    an instant known from a file's name, or from a row, equals the one on the timeline.
     """
 
     requested_time: str
@@ -100,8 +100,9 @@ class Instant:
 class InstantRange:
     """Moments `begin < t <= end`, as in Hudi's incremental queries; `None` leaves an end open.
 
-    `times` are the requested times of the instants on the timeline that show within it, where these are not the moments (table versions 8
-    and 9; Hudi `InstantRange.RangeType.EXACT_MATCH`). Instants requested before `start` are archived: their requested times count.
+    `times` are the requested times of the timeline's instants that show within the range, if requested times are not the moments (table
+    versions 8 and 9; Hudi `InstantRange.RangeType.EXACT_MATCH`). Instants requested before `start` are archived: their requested times
+    count.
     """
 
     begin: str | None = None
@@ -120,7 +121,7 @@ def format_instant_time(moment: datetime) -> str:
 
 
 def parse_instant_time(text: str) -> datetime:
-    """The aware UTC moment of an instant time; milliseconds are 999 where the text has 14 digits, as in Hudi."""
+    """Aware UTC moment of an instant time; a text of 14 digits gets 999 milliseconds, as in Hudi."""
     if not _INSTANT_TIME.match(text):
         raise TimelineError(f"{text!r} is no instant time: expected yyyyMMddHHmmssSSS")
     millis = int(text[14:17]) if len(text) >= 17 else 999
@@ -128,10 +129,10 @@ def parse_instant_time(text: str) -> datetime:
 
 
 def as_of_instant_time(value: str | date | datetime) -> str:
-    """The instant time meant by a time-travel argument: an instant, a timestamp or date text, a `datetime` or a `date`.
+    """Instant time for a time-travel argument: an instant, a timestamp or date text, a `datetime` or a `date`.
 
-    A date or a second means its very first millisecond, as in Hudi's `as.of.instant` (`HoodieSqlCommonUtils.formatQueryInstant`).
-    Raises `OptionError` for anything else.
+    A date or a second means its first millisecond, as in Hudi's `as.of.instant` (`HoodieSqlCommonUtils.formatQueryInstant`). Raises
+    `OptionError` for anything else.
     """
     if isinstance(value, datetime):
         return format_instant_time(value)

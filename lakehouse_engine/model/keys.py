@@ -1,4 +1,4 @@
-"""Names of records and of file groups."""
+"""Names of records, meta columns and file groups."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The five meta columns, in the order in which every base file has them."""
 IS_DELETED = "_hoodie_is_deleted"
-"""A boolean user column with this name marks a row as a deletion."""
+"""Name of a boolean user column that marks a row as a deletion."""
 DELETED_AT = "_lakehouse_deleted_at"
-"""The column of a table with soft deletes that says when a row was deleted; null in all others."""
+"""Column with the time of a row's deletion in a table with soft deletes; null in all other rows."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileGroupId:
-    """A file group: `partition_path` is relative to the table ("" when it has no partitions), `file_id` as in file names."""
+    """Identifies a file group: `partition_path` is relative to the table ("" if not partitioned), `file_id` as in file names."""
 
     partition_path: str
     file_id: str

@@ -1,4 +1,4 @@
-"""Which files make a table, by the word of its commits: what must be on storage, whatever a listing finds there."""
+"""Files of a table according to its commits: they must be on storage, whatever a listing finds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lakehouse_engine.model.order import age, is_later, latest
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """What a completed write says of a base file that it made, or of a log file that it wrote to.
+    """What a completed write records about a base file that it made, or a log file that it wrote to.
 
-    `path` is relative to the table. `size` is where the write ended, in bytes; 0 where it does not say. `start` is the offset from which
-    it wrote, None where that is not known (archives do not keep it). `base_instant` is that of the slice. `checksum` is that of the bytes
-    written, as text; None where the commit has none.
+    `path` is relative to the table. `size` is the offset in bytes at which the write ended; 0 if not recorded. `start` is the offset at
+    which it began, None if unknown (archives do not keep it). `base_instant` is the slice's. `checksum` is of the written bytes, as text;
+    None if the commit has none.
     """
 
     path: str
@@ -30,7 +30,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class LiveGroup:
-    """The newest base file of a group, and every write to logs of that slice or of compactions planned after it, oldest first."""
+    """Newest base file of a group, and every write to logs of that slice or of compactions planned after it, oldest first."""
 
     base: WrittenFile | None = None
     logs: tuple[WrittenFile, ...] = ()
@@ -41,10 +41,10 @@ class LiveGroup:
         yield from self.logs
 
 
-# Without slots, so that what is derived can be cached on the instance.
+# Has no slots, so that derived values can be cached on the instance.
 @dataclass(frozen=True)
 class WriteRecord:
-    """A completed write as far as it matters here: its files by group, and the groups that it took out of the table."""
+    """Files of a completed write by group, and the groups that it removed from the table."""
 
     instant_time: str
     files: tuple[tuple[FileGroupId, WrittenFile], ...] = ()
@@ -52,14 +52,14 @@ class WriteRecord:
 
     @cached_property
     def by_partition(self) -> Mapping[str, list[tuple[FileGroupId, WrittenFile]]]:
-        """The files of each partition that has some."""
+        """Files by partition."""
         found: dict[str, list[tuple[FileGroupId, WrittenFile]]] = {}
         for group, file in self.files:
             found.setdefault(group.partition_path, []).append((group, file))
         return found
 
     def files_in(self, partitions: frozenset[str] | None) -> Iterator[tuple[FileGroupId, WrittenFile]]:
-        """The files of some partitions (None: of all), at a cost that does not follow the others."""
+        """Files of the given partitions (None: all); the cost does not depend on the others."""
         if partitions is None:
             yield from self.files
         else:
@@ -81,7 +81,7 @@ class _Collected:
             self.logs = {key: log for key, log in self.logs.items() if not is_later(file.instant_time, log.base_instant)}
 
     def live(self, replaced_at: str) -> LiveGroup | None:
-        """None where all that is known of the group was written before it was replaced."""
+        """The live group; None if everything known of it was written before it was replaced."""
         found = LiveGroup(self.base, tuple(sorted(self.logs.values(), key=lambda log: (age(log.instant_time), log.path))))
         return found if is_later(latest(file.instant_time for file in found.files()), replaced_at) else None
 
@@ -90,8 +90,9 @@ _Groups = Mapping[FileGroupId, LiveGroup]
 
 
 class LiveFiles:
-    """The files of a table after some of its writes, by group. Immutable; `after` adds writes, in any order, at a cost that follows the
-    partitions of those.
+    """Files of a table after some of its writes, by group. Immutable.
+
+    `after` adds writes in any order; its cost depends only on their partitions.
     """
 
     def __init__(self, groups: _Groups | None = None) -> None:
@@ -101,7 +102,7 @@ class LiveFiles:
         self._by_partition: Mapping[str, _Groups] = by_partition
 
     def after(self, writes: Iterable[WriteRecord]) -> LiveFiles:
-        """The files once these completed writes are counted too, each of which may be older or newer than what is known."""
+        """Live files after adding these completed writes, each of which may be older or newer than the known ones."""
         changed: dict[FileGroupId, _Collected] = {}
         replaced: dict[FileGroupId, str] = {}
         for write in writes:
@@ -117,7 +118,7 @@ class LiveFiles:
         return self._with({group: collected.live(replaced.get(group, "")) for group, collected in changed.items()})
 
     def without(self, paths: frozenset[str]) -> LiveFiles:
-        """As if nothing were known of these files."""
+        """Live files without the files at these paths."""
         groups = {group: _without(live, paths) for group, live in self.within(None)}
         return LiveFiles({group: live for group, live in groups.items() if live.base is not None or live.logs})
 
@@ -127,11 +128,11 @@ class LiveFiles:
         return dict(self.within(None))
 
     def of(self, group: FileGroupId) -> LiveGroup | None:
-        """One group; None where nothing of it is live."""
+        """One group; None if it has no live files."""
         return self._by_partition.get(group.partition_path, {}).get(group)
 
     def within(self, partitions: frozenset[str] | None) -> Iterator[tuple[FileGroupId, LiveGroup]]:
-        """The groups of some partitions (None: of all), at a cost that does not follow the others."""
+        """Groups of the given partitions (None: all); the cost does not depend on the others."""
         for path in self._by_partition if partitions is None else sorted(partitions & self._by_partition.keys()):
             yield from self._by_partition[path].items()
 
@@ -152,7 +153,7 @@ class LiveFiles:
         return _Collected(known.base, {(log.path, log.instant_time): log for log in known.logs})
 
     def _with(self, changed: Mapping[FileGroupId, LiveGroup | None]) -> LiveFiles:
-        """With these groups as they are now; None for one that is gone. What did not change is shared."""
+        """Copy with the changed groups; None for a removed one. Shares everything unchanged."""
         if not changed:
             return self
         new: dict[str, dict[FileGroupId, LiveGroup]] = {}
@@ -170,10 +171,10 @@ class LiveFiles:
 
 @dataclass(frozen=True, slots=True)
 class LiveCheckpoint:
-    """The live files as of an instant. `archive_number` is that of the newest archive file whose writes are counted.
+    """Live files as of an instant. `archive_number` is the number of the newest archive file whose writes are counted.
 
-    Of every write up to the instant `told_to` ("": of none) all files were known when it was counted, so that a file of such a write which
-    is not here is none that it named, or an older version.
+    For writes up to the instant `told_to` ("": none), all files were known when the write was counted. So a file of such a write that is
+    missing here was not named by it, or is an older version.
     """
 
     live: LiveFiles

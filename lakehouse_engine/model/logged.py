@@ -1,4 +1,4 @@
-"""What completed commits say of log files, and slices with it."""
+"""What completed commits record about log files, and slices with this knowledge."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lakehouse_engine.model.order import is_later
 
 @dataclass(frozen=True, slots=True)
 class LogPromise:
-    """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` 0 where it does not say.
+    """A completed commit wrote bytes `start` to `end` of a log file (`path` relative to the table); `end` is 0 if not recorded.
 
-    `start` is None where that is not known: then the commit wrote some of what is before `end`. `checksum` is the CRC-32 of those bytes in
-    8 hex digits, None where the commit has none.
+    `start` is None if unknown: then the commit wrote some of the bytes before `end`. `checksum` is the CRC-32 of those bytes in 8 hex
+    digits; None if the commit has none.
     """
 
     path: str
@@ -24,7 +24,7 @@ class LogPromise:
     checksum: str | None = None
 
     def kept(self, content: bytes | memoryview) -> bool:
-        """Whether the log file has the bytes that the commit wrote, as far as its checksum tells."""
+        """True if the log file has the bytes that the commit wrote, judged by its checksum, if any."""
         if self.checksum is None or self.start is None:
             return True
         return f"{zlib.crc32(memoryview(content)[self.start : self.end]):08x}" == self.checksum
@@ -32,10 +32,10 @@ class LogPromise:
 
 @dataclass(frozen=True, slots=True)
 class ToldLogs:
-    """Completed writes of which it is known to which log files they wrote: `active` ones by their times, archived ones up to `until`.
+    """Completed writes whose log files are known: `active` ones by their times, archived ones up to `until`.
 
-    A block of such a write in another file is a stray, left by an attempt of a task that outlived its commit. `whole`: this is so of every
-    archived write. `gap`: between these two there is no completed write: whatever has such a time was taken back.
+    A block of such a write in another file is a stray, left by a task attempt that outlived its commit. `whole`: the log files of every
+    archived write are known. `gap`: no completed write lies between these two times; a write with such a time was taken back.
     """
 
     active: frozenset[str] = frozenset()
@@ -54,9 +54,9 @@ NOT_TOLD = ToldLogs()
 
 @dataclass(frozen=True, slots=True)
 class LoggedSlice:
-    """A slice to be merged when it is read, and what completed commits say about its log files.
+    """A slice to merge on read, and what completed commits record about its log files.
 
-    `whole`: also what was logged before the range that is read.
+    `whole`: includes what was logged before the range that is read.
     """
 
     slice: FileSlice
@@ -65,7 +65,7 @@ class LoggedSlice:
     whole: bool = False
 
     def promises_by_path(self) -> dict[str, list[LogPromise]]:
-        """Those about each log file, in their order."""
+        """Promises by log file path, in their order."""
         found: dict[str, list[LogPromise]] = {}
         for promise in self.promises:
             found.setdefault(promise.path, []).append(promise)

@@ -1,7 +1,7 @@
-"""How a table of version 8 or 9 merges rows of one key: what its properties say, and what to store (Hudi `HoodieTableConfig`).
+"""How a table of version 8 or 9 merges rows of one key: reading and writing the properties that say so (Hudi `HoodieTableConfig`).
 
-Version 8 stores a mode, the id of a strategy and a payload class that mean the same. Version 9 stores the mode; the built-in payload class
-that a table was made with is kept under another key, and what the class did beyond the mode is in properties of its own.
+Version 8 stores a mode, a strategy id and a payload class with the same meaning. Version 9 stores the mode; the built-in payload class that
+a table was made with is kept under another key, and what the class did beyond the mode is in separate properties.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from lakehouse_engine.model.table_version import TableVersion
 MODE_KEY = "hoodie.record.merge.mode"
 STRATEGY_KEY = "hoodie.record.merge.strategy.id"
 OLD_STRATEGY_KEY = "hoodie.compaction.record.merger.strategy"
-"""The name of the same in Hudi 0.x."""
+"""Name of the same property in Hudi 0.x."""
 PAYLOAD_KEY = "hoodie.compaction.payload.class"
 LEGACY_PAYLOAD_KEY = "hoodie.table.legacy.payload.class"
 PARTIAL_KEY = "hoodie.table.partial.update.mode"
 MERGE_PREFIX = "hoodie.record.merge.property."
 
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
-"""The id of Hudi's own mergers: of all of them in 0.x, of merging by event time in 1.x."""
+"""Id of Hudi's own mergers: of all of them in 0.x, of merging by event time in 1.x."""
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
-"""Hudi 1.x's id of merging by commit time. Its writers leave it in version 6 tables too, and then ordering values count nowhere."""
+"""Hudi 1.x's id of merging by commit time. Its writers store it in version 6 tables too, which then ignore ordering values."""
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 
 
@@ -37,7 +37,7 @@ class MergeMode(StrEnum):
 
 
 class PartialUpdates(StrEnum):
-    """Which values of a row keep the stored ones: those equal to the column's default, or to a marker."""
+    """Which values of a row keep the stored ones: values equal to the column's default, or to a marker."""
 
     IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
     FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
@@ -48,7 +48,7 @@ STRATEGIES = {
     COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME,
     PAYLOAD_STRATEGY: MergeMode.CUSTOM,
 }
-"""The ids that Hudi has, and the mode that each stands for."""
+"""Hudi's strategy ids, and the mode of each."""
 _STRATEGY_OF = {mode: strategy for strategy, mode in STRATEGIES.items()}
 _MODELS = "org.apache.hudi.common.model."
 _PLAIN_PAYLOADS = {
@@ -59,12 +59,12 @@ _IN_VERSION_8 = {
     **{payload: mode for mode, payload in _PLAIN_PAYLOADS.items()},
     _MODELS + "EventTimeAvroPayload": MergeMode.EVENT_TIME,
 }
-"""Classes that are one of the modes in version 8; every other class is a custom one there."""
+"""Classes that mean a plain mode in version 8; every other class is CUSTOM there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Retired:
-    """What a table of version 9 stores for a payload class that this version has no more."""
+    """Properties that a version 9 table stores for a payload class that this version no longer has."""
 
     mode: MergeMode
     partial: PartialUpdates | None = None
@@ -72,7 +72,7 @@ class _Retired:
 
 
 _ORDERING_KEY = "hoodie.table.ordering.fields"
-"""Of a table of Debezium's the columns that its payload class reads, whatever was asked for (Hudi
+"""For Debezium tables: the columns that their payload class reads, overriding the requested ones (Hudi
 `HoodieTableConfig.inferMergingConfigsForV9TableCreation`).
 """
 _DEBEZIUM_DELETES = {
@@ -106,7 +106,7 @@ _IN_VERSION_9 = {
 class Merging:
     """How rows of one key are merged.
 
-    `payload_class` is the class with the same meaning, with its package; for the mode CUSTOM the class that decides. `properties` are the
+    `payload_class` is the class with the same meaning, with its package; for the mode CUSTOM, the class that decides. `properties` are the
     table's merge properties, without their prefix.
     """
 
@@ -117,8 +117,10 @@ class Merging:
 
 
 def merging_of(config: TableConfig) -> Merging:
-    """What the table says. Raises `UnsupportedTableError` for a merger of its own, `ContradictoryPropertiesError` where the mode, the
-    strategy and the payload class do not mean the same, and `PropertiesError` for words that Hudi does not have.
+    """Merging as the table's properties define it.
+
+    Raises `UnsupportedTableError` for a custom merger, `ContradictoryPropertiesError` if the mode, the strategy and the payload class
+    differ in meaning, and `PropertiesError` for values unknown to Hudi.
     """
     properties = config.properties
     payload = properties.get(PAYLOAD_KEY) or _legacy_payload(properties)
@@ -136,8 +138,9 @@ def merging_of(config: TableConfig) -> Merging:
 
 
 def _legacy_payload(properties: Mapping[str, str]) -> str | None:
-    """The class that the table had before version 9. Beside a mode one of the plain classes says nothing: where Hudi upgrades a table of
-    version 6 in one go, it chooses the mode by its rules and stores the class that was there.
+    """Payload class that the table had before version 9; None if it is a plain class beside a mode, because it may contradict the mode.
+
+    When Hudi upgrades a version 6 table in one go, it chooses the mode by its own rules but stores the old class.
     """
     payload = properties.get(LEGACY_PAYLOAD_KEY) or None
     return None if payload in _PLAIN_PAYLOADS.values() and properties.get(MODE_KEY) else payload
@@ -178,7 +181,7 @@ def _partial(config: TableConfig) -> PartialUpdates | None:
 
 
 def _payload_meant(config: TableConfig, mode: MergeMode, partial: PartialUpdates | None) -> str:
-    """The class with the meaning of a mode and its partial updates, where the table names none."""
+    """Payload class that means a mode and its partial updates, for a table that names none."""
     if partial is None:
         return _PLAIN_PAYLOADS[mode]
     found = [payload for payload, retired in _IN_VERSION_9.items() if (retired.mode, retired.partial) == (mode, partial)]
@@ -192,23 +195,23 @@ def _payload_meant(config: TableConfig, mode: MergeMode, partial: PartialUpdates
 
 
 def plain_payload(mode: MergeMode) -> str:
-    """The class that stands for a mode; raises `KeyError` for the mode CUSTOM."""
+    """Payload class for a mode; raises `KeyError` for the mode CUSTOM."""
     return _PLAIN_PAYLOADS[mode]
 
 
 def retired_as(payload_class: str) -> MergeMode | None:
-    """The mode that stands for a payload class (with its package) in version 9; None for one that still decides by itself."""
+    """Mode that replaces a payload class (with its package) in version 9; None for a class that still decides by itself."""
     retired = _IN_VERSION_9.get(payload_class)
     return None if retired is None else retired.mode
 
 
 def usual_mode(ordering_fields: Sequence[str]) -> MergeMode:
-    """What Hudi takes where nothing is said."""
+    """Hudi's default mode."""
     return MergeMode.EVENT_TIME if ordering_fields else MergeMode.COMMIT_TIME
 
 
 def merge_properties(version: TableVersion, mode: MergeMode, payload_class: str | None = None) -> dict[str, str]:
-    """What a new table of `version` stores for a mode, or for a payload class (with its package), as Hudi 1.2.0 does.
+    """Properties that a new table of `version` stores for a mode, or for a payload class (with its package), as in Hudi 1.2.0.
 
     Raises `ContradictoryPropertiesError` for a class that means another mode in that version.
     """

@@ -1,7 +1,7 @@
-"""Plans of table services, and the records of what carrying them out did (hudi-format 2.4).
+"""Plans of table services, and the records of their execution (hudi-format 2.4).
 
-Members are those of Hudi's Avro records, in snake case; a plan is written to the timeline before anything is done, so that a
-crash can be picked up from it.
+Members are those of Hudi's Avro records, in snake case. A plan is written to the timeline before anything is done, so that it can be
+continued after a crash.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class HoodieCompactionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieActionInstant:
-    """`state` in upper case (`COMPLETED`), as Hudi writes it here."""
+    """An instant in a clean plan; `state` is in upper case (`COMPLETED`), as Hudi writes it here."""
 
     timestamp: str
     action: str
@@ -69,7 +69,7 @@ class HoodieActionInstant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieCleanFileInfo:
-    """`file_path` is a full URI."""
+    """A file to clean; `file_path` is a full URI."""
 
     file_path: str | None = None
     is_bootstrap_base_file: bool | None = None
@@ -91,7 +91,7 @@ class HoodieCleanerPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieCleanPartitionMetadata:
-    """Bare file names, in version 2 of the record around it."""
+    """Result of a clean in one partition. File names are bare in version 2 of the enclosing record."""
 
     partition_path: str
     policy: str
@@ -103,7 +103,7 @@ class HoodieCleanPartitionMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieCleanMetadata:
-    """`<instant>.clean`: time travel goes back no further than `earliest_commit_to_retain`."""
+    """`<instant>.clean`: time travel reaches back to `earliest_commit_to_retain` at most."""
 
     start_clean_time: str
     time_taken_in_millis: int
@@ -116,7 +116,7 @@ class HoodieCleanMetadata:
     extra_metadata: dict[str, str] | None = None
 
     def deleted_paths(self) -> Iterator[str]:
-        """Paths, relative to the table, of the files that are gone."""
+        """Paths, relative to the table, of the deleted files."""
         for partition, cleaned in self.partition_metadata.items():
             yield from (join_path(partition, path.rpartition("/")[2]) for path in cleaned.success_delete_files)
 
@@ -126,7 +126,7 @@ class HoodieCleanMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieRollbackRequest:
-    """`files_to_be_deleted` are absolute paths without scheme. What `log_blocks_to_be_deleted` holds differs by Hudi's strategy."""
+    """`files_to_be_deleted` are absolute paths without scheme. The content of `log_blocks_to_be_deleted` differs by Hudi's strategy."""
 
     partition_path: str
     file_id: str | None = None
@@ -146,7 +146,7 @@ class HoodieRollbackPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieRollbackPartitionMetadata:
-    """Paths as in the plan; `rollback_log_files` are command block files with their sizes in bytes."""
+    """Paths as in the plan; `rollback_log_files` are files with command blocks and their sizes in bytes."""
 
     partition_path: str
     success_delete_files: tuple[str, ...] = ()
@@ -173,7 +173,7 @@ class HoodieRollbackMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieRestorePlan:
-    """`<instant>.restore.requested`: instants newest first. `savepoint_to_restore_timestamp` is the instant that is kept."""
+    """`<instant>.restore.requested`: instants newest first. `savepoint_to_restore_timestamp` is the instant to keep."""
 
     instants_to_rollback: tuple[HoodieInstantInfo, ...] = ()
     version: int | None = 2

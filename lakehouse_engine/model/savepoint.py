@@ -1,4 +1,4 @@
-"""What a savepoint pins, and the name that people give it."""
+"""Record of a savepoint: the files that it pins, and its name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
 
 LATEST = "latest"
-"""Stands for the newest savepoint where one is asked for by name."""
+"""Name that means the newest savepoint."""
 
 _BACK = re.compile(r"-[0-9]+")
 _NAMED = re.compile(r"\[([^\[\]\n]+)\](?: (.*))?", re.DOTALL)
@@ -25,7 +25,7 @@ class HoodieSavepointPartitionMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieSavepointMetadata:
-    """The record of a savepoint; it stands under the instant time of the commit that it keeps. `savepointed_at` in epoch milliseconds."""
+    """Record of a savepoint, stored under the instant time of the commit that it keeps. `savepointed_at` in epoch milliseconds."""
 
     savepointed_by: str
     savepointed_at: int
@@ -48,14 +48,14 @@ class HoodieSavepointMetadata:
 
 
 class DamagedSavepoint(HoodieSavepointMetadata):
-    """Stands for a savepoint whose file does not decode: what it keeps is not known, so anything up to its instant may be.
+    """Stands for a savepoint whose file does not decode: what it keeps is unknown, so it may keep anything up to its instant.
 
-    `comments` say what is wrong with which file.
+    `comments` name the file and what is wrong with it.
     """
 
 
 def check_name(name: str) -> None:
-    """Raise `SavepointError` for a name that could be taken for an instant, for "latest", or for a part of the comment."""
+    """Raise `SavepointError` for a name that could mean an instant or "latest", or that would break the comment's format."""
     if not name.strip() or name != name.strip() or any(character in name for character in "[]\n"):
         raise SavepointError(f"{name!r} is no name for a savepoint: give one line without brackets or spaces around it")
     if name.isdigit() or name.lower() == LATEST or _is_moment(name):
@@ -63,7 +63,7 @@ def check_name(name: str) -> None:
 
 
 def _is_moment(text: str) -> bool:
-    """Whether a time-travel query would take `text` for something else than a name."""
+    """True if a time-travel query would take `text` for something other than a name."""
     if _BACK.fullmatch(text):
         return True
     try:
@@ -74,11 +74,11 @@ def _is_moment(text: str) -> bool:
 
 
 def join_comments(name: str | None, comment: str) -> str:
-    """What Hudi keeps and shows as comments: `[name] comment`, as it has no names of its own."""
+    """Comments that Hudi keeps and shows: `[name] comment`, because Hudi has no names for savepoints."""
     return comment if name is None else f"[{name}] {comment}".rstrip(" ")
 
 
 def split_comments(comments: str) -> tuple[str | None, str]:
-    """Name and comment; no name in savepoints of other writers."""
+    """Name and comment; the name is None in savepoints of other writers."""
     match = _NAMED.fullmatch(comments)
     return (match[1], match[2] or "") if match else (None, comments)

@@ -1,6 +1,6 @@
-"""What table services answer: one frozen record each, of what was done or, on a dry run, of what would be.
+"""Results of table services: one frozen record each, of what was done or, on a dry run, would be done.
 
-Instants are None where nothing was done. Paths are relative to the table; bytes are those of the files named.
+Instants are None if nothing was done. Paths are relative to the table; bytes are those of the named files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieCompaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savepoint:
-    """A completed savepoint. `instant` is the time of the commit that it keeps; `created_at` in epoch milliseconds."""
+    """A completed savepoint. `instant` is the commit that it keeps; `created_at` in epoch milliseconds."""
 
     instant: str
     name: str | None
@@ -26,7 +26,7 @@ class Savepoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """`instant` of the plan; `operations` are the slices of the plan, counts are rows of the base files written."""
+    """`instant` is the plan's; `operations` are the slices of the plan, counts are rows of the written base files."""
 
     instant: str | None
     operation: str
@@ -41,10 +41,11 @@ class CompactionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringResult:
-    """`instant` of the plan; `groups` are those of it that are (to be) written again together. `bytes_read` counts the files that they
-    replace, `groups_left` groups beyond the bound of one clustering, `groups_lost` those that writers changed while it ran. `opened_before`
-    and `opened_after` have for each sort column the share of these files, 0 to 1, that a filter for one value opens by their bounds, where
-    the files tell them; after is known once it has run.
+    """`instant` is the plan's; `groups` are those that are (to be) rewritten together.
+
+    `bytes_read` counts the files that they replace, `groups_left` groups beyond the limit of one clustering, `groups_lost` those that
+    writers changed while it ran. `opened_before` and `opened_after` give for each sort column the share of these files, 0 to 1, that a
+    filter for one value opens by their bounds, if the files have them; `opened_after` is known once it has run.
     """
 
     instant: str | None
@@ -63,15 +64,15 @@ class ClusteringResult:
 
     @property
     def files_planned(self) -> int:
-        """File groups of the plan."""
+        """Number of file groups in the plan."""
         return sum(len(group.slices or ()) for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """A change of the table's version. `steps` were done, in that order; `notes` say what is different for the table's users.
+    """A change of the table's version. `steps` were done, in that order; `notes` say what changes for the table's users.
 
-    `instants` and `archived` count those of the timeline that was written anew, `compacted` are the compactions that ran before.
+    `instants` and `archived` count the rewritten instants of the timeline; `compacted` are the compactions that ran before.
     """
 
     from_version: int
@@ -86,7 +87,7 @@ class VersionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
-    """`instant` of the rollback, `rolled_back` the instant that is gone."""
+    """`instant` is the rollback, `rolled_back` the removed instant."""
 
     instant: str | None
     rolled_back: str
@@ -100,10 +101,10 @@ class RollbackResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResult:
-    """`instant` of the restore, `restored_to` the instant that the table is at; `rolled_back` newest first.
+    """`instant` is the restore, `restored_to` the table's instant after it; `rolled_back` newest first.
 
-    `savepoints_deleted` are later savepoints (their instants) that `cascade` took along. Rows are those that the commits taken back
-    had written (inserts, updates and deletes).
+    `savepoints_deleted` are instants of later savepoints that `cascade` deleted. Rows are those that the commits taken back had written
+    (inserts, updates and deletes).
     """
 
     instant: str | None
@@ -119,7 +120,7 @@ class RestoreResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanResult:
-    """`earliest_retained` is the oldest instant that can be read after the clean. `kept` says what was kept and why."""
+    """`earliest_retained` is the oldest instant readable after the clean. `kept` says what was kept and why."""
 
     instant: str | None
     policy: str
@@ -133,8 +134,9 @@ class CleanResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveResult:
-    """Instants that left the active timeline, oldest first, and why it stopped where it did. `files_written`: the file of the archive that
-    they are in, behind the one that older small ones were merged into, if there is one.
+    """`archived` are the instants that left the active timeline, oldest first; `kept` says why it stopped where it did.
+
+    `files_written` has the archive file with them, after the file into which older small ones were merged, if any.
     """
 
     archived: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Which record each state file of an instant holds; those of writes are commit metadata, and not here."""
+"""Maps each state file of an instant to its record type; those of writes are commit metadata, and not here."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ STATE_RECORDS: Mapping[tuple[Action, State], type[Any]] = MappingProxyType(
         (Action.CLUSTERING, State.REQUESTED): HoodieRequestedReplaceMetadata,
     }
 )
-"""Hudi leaves inflight files of cleans and restores empty, and requested ones of replace commits that are no clustering."""
+"""Hudi leaves inflight files of cleans and restores empty, and requested files of replace commits other than clusterings."""

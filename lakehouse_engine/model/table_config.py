@@ -1,4 +1,4 @@
-"""What `hoodie.properties` says, typed."""
+"""Typed access to `hoodie.properties`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.table_version import TableVersion, not_opened
 
 _OTHER_FOLDERS = (".temp", ".aux", ".heartbeat", ".schema", ".bucket_index", "metadata")
-"""Folders below `.hoodie` that come and go: instants archived there would go with them."""
+"""Folders below `.hoodie` that come and go: instants archived in them would be lost."""
 
 
 NAME_KEY = "hoodie.table.name"
 ROWS_KEEP_PARTITIONS_KEY = "lakehouse.rows.keep.partitions"
-"""Set by the first write with `hoodie.simple.index.update.partition.path=false`, and when another program's commit is archived, which may
-have been one: paths do not tell what columns hold any more."""
+"""Set by the first write with `hoodie.simple.index.update.partition.path=false`, and when another program's commit, which may have been
+such a write, is archived: paths no longer show what columns hold.
+"""
 
 
 WRITERS_NAME_LOGS_KEY = "lakehouse.logs.named.by.writers"
-"""Set where a table came to version 6 from a later one: the newest instant then. Logs of instants up to it are named by their writers."""
+"""Set if a later version was downgraded to version 6: the newest instant at that time. Logs of instants up to it are named by their
+writers.
+"""
 MATERIALIZED_KEY = "lakehouse.materialized.query"
-"""The query that a materialized view holds the rows of."""
+"""Query whose rows a materialized view holds."""
 DELETES_KEY = "lakehouse.deletes"
-"""`soft`: deleted rows stay stored, and reads leave them out (`record.merging.soft_deletes`)."""
+"""`soft`: deleted rows stay stored, and reads hide them (`record.merging.soft_deletes`)."""
 UNFINISHED_KEY = "lakehouse.unfinished.build"
-"""Who builds the table in several commits, of which the last one is not there yet."""
+"""Builder of the table, set while it is built in several commits and the last one is missing."""
 
 
 class TableType(StrEnum):
@@ -45,7 +48,7 @@ _LACKING = {
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """Typed view of the table's properties. `properties` holds every key as stored, unknown ones included."""
+    """Typed access to the table's properties. `properties` has every key as stored, including unknown ones."""
 
     properties: Mapping[str, str]
 
@@ -84,7 +87,9 @@ class TableConfig:
 
     @property
     def version(self) -> TableVersion:
-        """Raises `UnsupportedTableVersionError` naming the version, the releases that write it, and the way to one that can be opened."""
+        """Table version. Raises `UnsupportedTableVersionError` naming the version, the releases that write it, and the way to a supported
+        one.
+        """
         text = self.properties["hoodie.table.version"]
         try:
             return TableVersion(int(text) if text.isascii() else -1)
@@ -93,7 +98,7 @@ class TableConfig:
 
     @property
     def record_key_fields(self) -> tuple[str, ...]:
-        """Empty for a table with generated keys."""
+        """Record key columns; empty for a table with generated keys."""
         return self._list("hoodie.table.recordkey.fields")
 
     @property
@@ -107,7 +112,7 @@ class TableConfig:
 
     @property
     def key_generator(self) -> str | None:
-        """The class's last name (`SimpleKeyGenerator`) or the type word (`SIMPLE`) that Hudi 1.x writes."""
+        """The class's last name (`SimpleKeyGenerator`), or the type word (`SIMPLE`) that Hudi 1.x writes."""
         text = self._first("hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type")
         return text.rsplit(".", 1)[-1] if text else None
 
@@ -125,12 +130,12 @@ class TableConfig:
 
     @property
     def rows_keep_partitions(self) -> bool:
-        """Whether a write of this engine may have left records in the partition they were in, though their columns say another."""
+        """True if a write of this engine may have left records in their old partition, though their columns name another."""
         return self._flag(ROWS_KEEP_PARTITIONS_KEY, False)
 
     @property
     def logs_by_writer(self) -> str:
-        """The newest instant whose logs are named by their writers though the table has version 6; "" where there is none."""
+        """Newest instant whose logs are named by their writers though the table has version 6; "" if there is none."""
         return self.properties.get(WRITERS_NAME_LOGS_KEY, "")
 
     @property
@@ -139,16 +144,16 @@ class TableConfig:
 
     @property
     def payload_class(self) -> str | None:
-        """Last name of the payload class (`DefaultHoodieRecordPayload`), None where the table does not say.
+        """Last name of the payload class (`DefaultHoodieRecordPayload`); None if not set.
 
-        One that is not Hudi's own comes with its package, since its name may be that of another.
+        A class that is not Hudi's own keeps its package, because its last name may be ambiguous.
         """
         text = self._first("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
         return text.rsplit(".", 1)[-1] if text and text.startswith("org.apache.hudi.") else text
 
     @property
     def metadata_partitions(self) -> tuple[str, ...]:
-        """Complete partitions of the metadata table; empty when it is not in use."""
+        """Complete partitions of the metadata table; empty if it is not in use."""
         return self._list("hoodie.table.metadata.partitions")
 
     @property
@@ -158,7 +163,7 @@ class TableConfig:
 
     @property
     def materialized_query(self) -> str | None:
-        """The text of the query whose rows the table holds, where it is a materialized view."""
+        """Query whose rows the table holds, if it is a materialized view."""
         return self.properties.get(MATERIALIZED_KEY) or None
 
     @property
@@ -170,7 +175,7 @@ class TableConfig:
 
     @property
     def unfinished_build(self) -> str | None:
-        """What who builds the table in several commits said of itself, as long as some are missing."""
+        """Text by which the builder identifies itself, while the table is built in several commits and some are missing."""
         return self.properties.get(UNFINISHED_KEY) or None
 
     @property
@@ -179,7 +184,7 @@ class TableConfig:
 
     @property
     def archive_folder(self) -> str:
-        """Relative to the timeline's folder. Raises `PropertiesError` for one outside of it, and for one with another use."""
+        """Archive folder, relative to the timeline's folder. Raises `PropertiesError` if it is outside of that or has another use."""
         folder = (self._first("hoodie.archivelog.folder") or "archived").removesuffix("/")
         parts = folder.split("/")
         if any(part in ("", ".", "..") for part in parts) or "\0" in folder or parts[0] in _OTHER_FOLDERS:
@@ -192,7 +197,9 @@ class TableConfig:
 
     @property
     def timeline_timezone(self) -> str:
-        """`UTC` or `LOCAL` (Java's default): the zone of instant times. Raises `PropertiesError` for another one, as Hudi has no other."""
+        """Time zone of instant times: `UTC` or `LOCAL` (Java's default). Raises `PropertiesError` for any other, which Hudi does not have
+        either.
+        """
         zone = (self._first("hoodie.table.timeline.timezone") or "LOCAL").strip().upper()
         if zone not in ("UTC", "LOCAL"):
             message = f"hoodie.table.timeline.timezone={zone!r} is neither UTC nor LOCAL; correct it in .hoodie/hoodie.properties"
@@ -209,7 +216,7 @@ class TableConfig:
 
     @property
     def constraints(self) -> Constraints:
-        """What columns may hold beyond their types; this engine alone knows it."""
+        """Constraints on columns beyond their types; only this engine knows them."""
         return Constraints.of(self.properties)
 
     @property
@@ -217,7 +224,7 @@ class TableConfig:
         return self.properties.get("hoodie.database.name", "")
 
     def prefixed(self, prefix: str) -> dict[str, str]:
-        """Every property under `prefix`, keyed by what follows it."""
+        """Properties that start with `prefix`, keyed by the rest of their names."""
         return {key[len(prefix) :]: value for key, value in self.properties.items() if key.startswith(prefix)}
 
     def with_properties(self, changes: Mapping[str, str | None]) -> TableConfig:

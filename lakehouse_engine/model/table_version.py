@@ -1,4 +1,4 @@
-"""Table versions: which Hudi writes which, and how a table gets to the one that can be opened."""
+"""Table versions: the Hudi releases that write each, and the way to a supported one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class TableVersion(IntEnum):
-    """Versions with a known layout. Only `format/` asks for one."""
+    """Versions with a known layout. Only `format/` branches on them."""
 
     SIX = 6
     EIGHT = 8
@@ -25,14 +25,14 @@ _WRITTEN_BY = {
     8: "1.0.0 to 1.0.2",
     9: "1.1.0 and later",
 }
-"""Releases of Hudi by the table version that they write (`HoodieTableVersion`)."""
+"""Hudi releases by the table version that they write (`HoodieTableVersion`)."""
 
 
 _OLDEST_UPGRADED = 2
 
 
 def not_opened(version: str) -> str:
-    """Why a table of this version cannot be opened: who writes it, and what makes it one that can be."""
+    """Error text for a table version that cannot be opened: who writes it, and how to convert it."""
     number = int(version) if version.strip().isascii() and version.strip().isdecimal() else -1
     if number not in _WRITTEN_BY:
         return f"hoodie.table.version={version!r} is no table version that is known: only tables of version 6, 8 and 9 can be opened"

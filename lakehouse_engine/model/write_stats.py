@@ -1,4 +1,4 @@
-"""What a write did: per file for the commit record, per task for the driver."""
+"""Statistics of a write: per file for the commit's metadata, in total for the caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakehouse_engine.compat import StrEnum
 
 
 class WriteOperationType(StrEnum):
-    """Hudi's `WriteOperationType` constants as they stand in commit metadata."""
+    """Hudi's `WriteOperationType` constants, as in commit metadata."""
 
     INSERT = "INSERT"
     INSERT_PREPPED = "INSERT_PREPPED"
@@ -33,16 +33,16 @@ class WriteOperationType(StrEnum):
 
 
 REWRITES = frozenset({WriteOperationType.COMPACT, WriteOperationType.LOG_COMPACT, WriteOperationType.CLUSTER})
-"""Operations that write stored rows anew: the rows are the same before and after them."""
+"""Operations that rewrite stored rows without changing them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieWriteStat:
     """One file of a commit (Hudi `HoodieWriteStat`; log-append members of `HoodieDeltaWriteStat` are None for base files).
 
-    `path` is relative to the table, `None` in the pseudo stats of an inflight commit; `prev_commit` is the text "null" for a
-    new file group. `extra` keeps members that this class does not name, so that foreign records print back unchanged. `checksum` is the
-    CRC-32, in 8 hex digits, of what was written to a log file; Hudi's record has no such member (see `HoodieCommitMetadata.log_checksums`).
+    `path` is relative to the table, `None` in the pseudo stats of an inflight commit; `prev_commit` is the text "null" for a new file
+    group. `extra` keeps unknown members, so that foreign records print back unchanged. `checksum` is the CRC-32, in 8 hex digits, of what
+    was written to a log file; Hudi's record has no such member (see `HoodieCommitMetadata.log_checksums`).
     """
 
     file_id: str | None
@@ -78,13 +78,13 @@ class HoodieWriteStat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """What one commit did, as returned by every write of the public API.
+    """What one commit did; every write of the public API returns it.
 
-    `instant` is None (and nothing was written) for a no-op. Counts are rows; `bytes_written` counts data files. `failed_services` says,
-    one text each, which table services that were due after the commit failed; the commit stands. `was_written`: an earlier call with the
-    same `write_id` made the commit, and its counts are as the commit has them (a row that moved to another partition is a delete and an
-    insert, dropped duplicates are not known). `route`: `SMALL` where this process held the keys of the batch, `LARGE` where they were dealt
-    into shares; None where rows went straight into new files.
+    `instant` is None for a no-op, which writes nothing. Counts are rows; `bytes_written` counts data files. `failed_services` has one text
+    for each table service that was due after the commit and failed; the commit stands. `was_written`: an earlier call with the same
+    `write_id` made the commit, and the counts come from it (a row that moved to another partition is a delete and an insert; dropped
+    duplicates are unknown). `route`: `SMALL` if this process held the keys of the batch, `LARGE` if they were split into shares; None if
+    rows went straight into new files.
     """
 
     operation: WriteOperationType

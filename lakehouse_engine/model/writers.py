@@ -1,4 +1,4 @@
-"""Who is at work on a table."""
+"""Processes at work on a table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """One that writes a table, or wants to.
+    """A process that writes a table, or waits to.
 
-    `instant` and `action`: what it has on the timeline, None for one that holds or waits for the lock without. `state`: `writing`,
-    `running` (a planned compaction), `holding` the lock, `waiting` for it, or `dead`: the next write takes back what it left. `program`:
-    `lakehouse` or `hudi`, `since`: UTC, `heartbeat_seconds`: age of its last sign of life. What is not known is None. `waits_for`: who
-    holds the lock that it waits for.
+    `instant` and `action`: its instant on the timeline; None if it only holds or waits for the lock. `state`: `writing`, `running` (a
+    planned compaction), `holding` the lock, `waiting` for it, or `dead`: the next write takes back what it left. `program`: `lakehouse` or
+    `hudi`; `since`: UTC; `heartbeat_seconds`: age of its last heartbeat. Unknown values are None. `waits_for`: holder of the lock that it
+    waits for.
     """
 
     state: str

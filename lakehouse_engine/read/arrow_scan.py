@@ -1,4 +1,4 @@
-"""A scan plan as an Arrow table, without a JVM."""
+"""Reads a scan plan as an Arrow table, without a JVM."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class ReadTask:
 def read_arrow(
     plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False, runner: TaskRunner | None = None
 ) -> pa.Table:
-    """The rows of a plan, file after file in the plan's order, then slice after slice.
+    """Rows of a plan, file after file in the plan's order, then slice after slice.
 
-    `columns` picks user columns (None: all; it may name meta columns too), `meta_columns=True` puts the five meta columns in front.
-    Files and slices are read by `runner`, one task each (None: one after the other in this process). Where the plan wants some rows only,
-    row groups of files without logs are passed over when their statistics show that they have none. Raises as `read_base_file` and
-    `SliceReader.read`, and `OptionError` where a filter cannot be computed.
+    `columns` picks user columns (None: all; it may also name meta columns); `meta_columns=True` puts the five meta columns in front.
+    `runner` reads files and slices, one task each (None: one after the other in this process). If the plan wants only some rows, row groups
+    of files without logs are skipped if their statistics rule them out. Raises as `read_base_file` and `SliceReader.read`, and
+    `OptionError` if a filter cannot be computed.
     """
     wanted = plain(projected_schema(plan.shown, columns, meta_columns))
     tables = (runner or LocalRunner()).run(read_task, plan_tasks(plan, wanted.names), name="read")
@@ -52,7 +52,7 @@ def read_arrow(
 
 
 def iter_arrow(plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_columns: MetaColumns = False) -> Iterator[pa.Table]:
-    """As `read_arrow`, one table for each row group, and for the rows that only the logs of a slice have, read as they are asked for."""
+    """Like `read_arrow`, but lazily yields one table per row group, and one for the rows that only the logs of a slice have."""
     wanted = plain(projected_schema(plan.shown, columns, meta_columns))
     for task in plan_tasks(plan, wanted.names):
         yield from iter_task(task)
@@ -60,7 +60,7 @@ def iter_arrow(plan: ScanPlan, *, columns: Sequence[str] | None = None, meta_col
 
 @dataclass(frozen=True, slots=True)
 class SliceTask:
-    """One slice with logs of a plan."""
+    """One slice of a plan, with logs."""
 
     reader: SliceReader
     piece: LoggedSlice
@@ -70,17 +70,17 @@ class SliceTask:
 
 
 def read_task(task: ReadTask | SliceTask) -> pa.Table:
-    """All rows of one file, or slice, that belong to the plan."""
+    """All rows of one file or slice that belong to the plan."""
     return read_slice(task) if isinstance(task, SliceTask) else read_file(task)
 
 
 def iter_task(task: ReadTask | SliceTask, spill: SpillTo | None = None) -> Iterator[pa.Table]:
-    """As `read_task`, part by part; what the logs of a slice hold above the limit of `spill` is kept in files meanwhile."""
+    """Like `read_task`, part by part; log rows above the limit of `spill` are kept in files meanwhile."""
     return _slice_parts(task, spill) if isinstance(task, SliceTask) else _row_groups(task)
 
 
 def plan_tasks(plan: ScanPlan, columns: Sequence[str], *, files: bool = True) -> list[ReadTask | SliceTask]:
-    """What reads the plan, one task for each file (not without `files`) and slice. `columns` are spelled as in the table."""
+    """Tasks that read the plan, one for each file (if `files`) and slice. `columns` are spelled as in the table."""
     return [*(_tasks(plan, columns) if files else ()), *_slice_tasks(plan, columns)]
 
 
@@ -90,13 +90,13 @@ def read_slice(task: SliceTask) -> pa.Table:
 
 
 def _slice_parts(task: SliceTask, spill: SpillTo | None = None) -> Iterator[pa.Table]:
-    # A row of the base file that is not wanted may be replaced by one that is, and the other way round: only merged rows are asked.
+    # An unwanted row of the base file may be replaced by a wanted one and vice versa, so only merged rows are filtered.
     for part in task.reader.stream(task.piece, _needed(task), spill):
         yield _picked(part if task.commit_range is None else part.filter(within(task.commit_range)), task)
 
 
 def _needed(task: ReadTask | SliceTask) -> tuple[str, ...]:
-    """The columns of the result, and those that say which rows belong to it."""
+    """Columns of the result, and those that decide which rows belong to it."""
     window = () if task.commit_range is None else (COMMIT_TIME,)
     return tuple(dict.fromkeys((*task.columns, *window, *(() if task.wanted is None else task.wanted.columns))))
 
@@ -138,7 +138,7 @@ def _row_groups(task: ReadTask) -> Iterator[pa.Table]:
 
 
 def within(window: InstantRange) -> pc.Expression:
-    """Whether the commit time of a row is in the window."""
+    """True for rows whose commit time is in the window."""
     stored = pc.field(COMMIT_TIME)
     only = window.times
     if only is not None:

@@ -1,5 +1,5 @@
-"""The slices that a read, a merge or a savepoint is about, with every file of them there as it was written, or an error that names what
-is not: the listing says which files there are, the metadata of writes says which there must be.
+"""Finds the slices for a read, a merge or a savepoint, and checks that every file is there as it was written, or raises an error naming the
+file: the listing says which files exist, the metadata of writes which must exist.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def refuse_bootstrapped(state: TableState, slices: Sequence[FileSlice]) -> None:
 
 
 def _refuse_logs(state: TableState, slices: Sequence[FileSlice]) -> None:
-    """Raise `ContradictoryPropertiesError` for log files in a table that says that it is copy-on-write: reads and writes would pass the
-    rows in them over.
-    """
+    """Raise `ContradictoryPropertiesError` if a table declared as copy-on-write has log files: reads and writes would ignore their rows."""
     if state.config.table_type is TableType.MERGE_ON_READ:
         return
     log = next((log for piece in slices for log in piece.log_files), None)
@@ -68,15 +66,15 @@ def _refuse_logs(state: TableState, slices: Sequence[FileSlice]) -> None:
 
 
 def check_not_bootstrapped(state: TableState) -> None:
-    """Raise `UnsupportedTableError` where rows of the table are in files outside of it, in whatever partition."""
+    """Raise `UnsupportedTableError` if rows of the table, in any partition, are in files outside of it."""
     if state.config.bootstrap_base_path is not None:
         refuse_bootstrapped(state, state.view.latest_slices())
 
 
 def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
-    """The slices that make the table as of an instant time, logs and all, with every file of them there.
+    """Slices of the table as of an instant time, with logs and with every file there.
 
-    Raises `MissingFileError` where a file of the newest snapshot is lost, `InstantCleanedError` where one of an older one is gone.
+    Raises `MissingFileError` if a file of the newest snapshot is lost, `InstantCleanedError` if one of an older snapshot is gone.
     """
     last = state.timeline.completed().writes().last()
     if last is not None and state.order.is_visible(last.requested_time, as_of):
@@ -86,7 +84,7 @@ def complete_slices(state: TableState, as_of: str) -> list[FileSlice]:
 
 
 def latest_slices(state: TableState, *, logs: bool, scope: Scope | None = None) -> list[FileSlice]:
-    """The slices that make the table now. Raises where a file is not there, or has another size than was written."""
+    """Slices of the current table. Raises if a file is missing or has another size than was written."""
     return _listed_well(state, lambda: _latest(state, logs, scope))
 
 
@@ -95,7 +93,7 @@ def _latest(state: TableState, logs: bool, scope: Scope | None) -> list[FileSlic
     _refuse_logs(state, slices)
     unchecked, looked_at, within = state.view.unchecked, slices, _kept(scope)
     if unchecked is not None:
-        # The others were listed before, and found to be whole then; nothing has been written to them since.
+        # The other partitions were listed and found complete before, and have not been written since.
         looked_at = [piece for piece in slices if piece.partition_path in unchecked] if unchecked else []
         within = partial(_both, unchecked, within)
     if unchecked != frozenset():
@@ -111,8 +109,9 @@ def _both(some: frozenset[str], within: Within | None, paths: Iterable[str]) -> 
 
 
 def _listed_well(state: TableState, ask: Callable[[], Answer]) -> Answer:
-    """The answer of `ask`. Where a file is lost or changed, nothing that was listed is kept, for it may be put back; where that rested
-    on what an earlier state listed it is asked again, for it may be back already.
+    """Answer of `ask`. On a lost or changed file, drops all cached listings, because the file may be restored.
+
+    If an earlier state's listing was used, asks once more, because the file may already be restored.
     """
     try:
         return ask()
@@ -127,12 +126,12 @@ def _listed_well(state: TableState, ask: Callable[[], Answer]) -> Answer:
 
 
 def slices_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice]:
-    """The slices as of an instant time, without logs that are wholly of later commits: nothing that those say can count."""
+    """Slices as of an instant time, without logs that only later commits wrote, which cannot count."""
     try:
         slices = _listed_as_of(state, as_of, logs, scope)
         return _without(slices, _logs_outside(state, InstantRange(None, as_of), whole=True)) if logs else slices
     except MetadataError as error:
-        # A later write that is damaged says nothing about what was there before it.
+        # A damaged later write does not affect what was there before it.
         known = _known_as_of(state, as_of, logs, scope)
         if known is None:
             raise error from error.__cause__
@@ -140,7 +139,7 @@ def slices_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None)
 
 
 def _known_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None) -> list[FileSlice] | None:
-    """The slices by the word of writes not after `as_of` alone, with every file of them there; None where those do not tell."""
+    """Slices known only from writes up to `as_of`, with every file there; None if those do not determine the slices."""
     try:
         slices = _pinned(state, as_of, scope)
         if slices is None:
@@ -178,14 +177,14 @@ def _listed_as_of(state: TableState, as_of: str, logs: bool, scope: Scope | None
 
 
 def _gone(state: TableState, instant_time: str, lost: Sequence[ExpectedFile], *, logs: bool) -> InstantCleanedError | MissingFileError:
-    """No clean takes a file that the table needs as it is now."""
+    """`MissingFileError` if the current table needs a lost file, which no clean deletes; else `InstantCleanedError`."""
     needed = {file.path for file in lost_files(state.manifest, None, state.view.latest_slices(), logs=logs)} if lost else set()
     still = [file for file in lost if file.path in needed]
     return _lost(state, still[0]) if still else _cleaned(state, instant_time, lost, logs=logs)
 
 
 def earliest_readable(state: TableState, after: str, *, logs: bool) -> str | None:
-    """The moment of the first completed write after the moment `after` as of which every file is there; None where there is none."""
+    """Moment of the first completed write after the moment `after` as of which every file is there; None if there is none."""
     since = state.proven_since
     for instant in state.timeline.completed().writes().after(after).instants:
         moment = state.order.moment(instant.requested_time)
@@ -209,17 +208,17 @@ def _cleaned(state: TableState, instant_time: str, lost: Sequence[ExpectedFile],
 
 
 def check_complete(state: TableState, partitions: frozenset[str] | None = None) -> None:
-    """Raise `MissingFileError` when a file of the current snapshot is gone, `CorruptFileError` or `CorruptLogError` when one has not the
-    size that was written, `UnsupportedTableError` when a base file lacks its rows. Of `partitions` (None: of all), which alone are listed.
+    """Raise `MissingFileError` if a file of the current snapshot is gone, `CorruptFileError` or `CorruptLogError` if one has another size
+    than was written, and `UnsupportedTableError` if a base file lacks its rows. Checks and lists only `partitions` (None: all).
 
-    A write that merges into files must ask: it would go on from the version before, and the loss would never show again. What was kept of a
-    listing is no answer about `partitions`; about the whole table it is (docs/adr/0026).
+    A write that merges into files must call this: it would build on the previous version and hide the loss for good. Cached listings are
+    not trusted for `partitions`, but they are for the whole table (docs/adr/0026).
     """
     if partitions is not None:
         state.view.look_again(sorted(partitions))
         _listed_well(state, lambda: _check_complete(state, partitions))
     elif state.view.unchecked != frozenset():
-        # After a look at listings made anew it is another question.
+        # Checks again which partitions are unchecked, because a retry lists afresh.
         _listed_well(state, lambda: _check_complete(state, state.view.unchecked))
         state.view.was_checked()
 
@@ -259,8 +258,9 @@ def _refuse_changed(changed: Sequence[ChangedSize]) -> None:
 
 
 def changed_slices(state: TableState, window: InstantRange, scope: Scope | None) -> ChangedSlices:
-    """As `_changed`; a write after the window that is damaged says nothing about what changed in it. After the newest write nothing did,
-    for which nothing is listed: who asks again and again for what is new mostly asks that.
+    """Like `_changed`, but ignores a damaged write after the window, which does not affect the changes in it.
+
+    Lists nothing if the window begins at the newest write: readers that poll mostly ask that.
     """
     newest = state.timeline.completed().writes().last()
     if window.begin is not None and newest is not None and state.order.is_visible(newest.requested_time, window.begin):
@@ -278,18 +278,18 @@ def changed_slices(state: TableState, window: InstantRange, scope: Scope | None)
 
 @dataclass(frozen=True, slots=True)
 class ChangedSlices:
-    """Slices with what a range of commits wrote of them; with all that they are at its end, those of the groups that are `whole`."""
+    """Slices with only what a range of commits wrote to them; those of groups in `whole` have everything up to its end."""
 
     slices: list[FileSlice]
     whole: frozenset[FileGroupId] = frozenset()
 
 
 def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> ChangedSlices:
-    """Of the slices at the end of the window what was written within it: only that can hold rows of its commits.
+    """Parts of the slices at the end of the window that were written within it: only these can hold rows of its commits.
 
     As in Hudi (`listAffectedFilesForCommits`), logs of the window are merged with each other, and with a base file only if it is of the
-    window too. So a row that lost against an older base file shows, and of a partial update what it brought. Only where rows of the window
-    have some of the columns the whole slice is merged, as otherwise nulls stood for what they do not have (where Hudi 1.2 fails).
+    window too. So a row that lost against an older base file shows, and a partial update shows what it brought. If rows of the window have
+    only some of the columns, the whole slice is merged; otherwise the missing columns would read as nulls (where Hudi 1.2 fails).
     """
     slices = slices_of(state, window.end, scope)
     _refuse_logs(state, slices)
@@ -312,8 +312,8 @@ def _changed(state: TableState, window: InstantRange, scope: Scope | None) -> Ch
 
 
 def _partly_logged(state: TableState, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-    """Groups of which slices without a base file have logs of rows with some of the columns; no writer makes such in version 6, but
-    a table may have come there with them.
+    """Groups whose slices without a base file have logs of partial rows. No version 6 writer makes such logs, but a downgraded table may
+    have them.
     """
     if state.config.version is TableVersion.SIX and not state.config.logs_by_writer:
         return frozenset()
@@ -324,14 +324,14 @@ def _partly_logged(state: TableState, slices: Sequence[FileSlice]) -> frozenset[
 
 
 def _without(slices: Sequence[FileSlice], logs: frozenset[str]) -> list[FileSlice]:
-    """The slices without those log files, and without what has no file then."""
+    """The slices without those log files, dropping slices without any file left."""
     pieces = (replace(piece, log_files=tuple(log for log in piece.log_files if log.path not in logs)) for piece in slices)
     return [piece for piece in pieces if piece.base_file is not None or piece.log_files]
 
 
 def _logs_outside(state: TableState, window: InstantRange, *, whole: bool = False) -> frozenset[str]:
-    """Log files that only commits outside of the window wrote to. `whole`: if those are known to have begun them, so that a commit of which
-    is not known what it wrote has nothing there.
+    """Log files that only commits outside of the window wrote to. `whole`: only files known to have been begun by these, so that a commit
+    whose writes are unknown has nothing in them.
     """
     promises = [promise for written in state.manifest.promises(None).values() for promise in written]
     within = {promise.path for promise in promises if state.order.is_within(promise.instant_time, window)}

@@ -1,4 +1,4 @@
-"""What is known of the rows in base files before one is read: reads pass over files by it, and merges look keys up in fewer of them."""
+"""Facts about the rows of base files, known without reading the rows: reads skip files by them, and merges look up keys in fewer files."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
 
 Bounds = tuple[str, str]
-"""The lowest and highest record key of a file, both inclusive."""
+"""Lowest and highest record key of a file, both inclusive."""
 
 
 class FileGuarantees(Protocol):
-    """Statistics of base files. Implementations are hashable, and equal ones guarantee the same. Methods may run in threads."""
+    """Statistics of base files. Implementations are hashable, and equal ones give the same guarantees. Methods may run in threads."""
 
     def rows(self, storage: Storage, file: BaseFile, wanted: RowFilter, *, verify: bool = True) -> Sequence[pc.Expression]:
-        """What holds for the rows of a file in the columns of a filter: for each row one of the expressions is true. Those of a file of
-        which nothing is known are `true`; a file without rows has none.
+        """Guarantees for the rows of a file in a filter's columns: each row satisfies at least one of the expressions.
 
-        With `verify`, what this rests on is checked where it has checksums. Raises as `base_file_metadata` where the file is opened.
+        A file about which nothing is known has the expression `true`; a file without rows has none. `verify` checks the checksums of the
+        data used, if it has any. Raises as `base_file_metadata` if the file is opened.
         """
         ...
 
     def keys(self, storage: Storage, bases: Sequence[BaseFile]) -> Sequence[Bounds | None]:
-        """Bounds of the record keys of each file; None where they are not known. No file is opened."""
+        """Bounds of each file's record keys; None if they are unknown. Opens no file."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FromFooters:
-    """What the footers of the files say. Bounds of keys are known for files that this process has opened."""
+    """Guarantees from the files' footers. Key bounds are known for files that this process has opened."""
 
     def rows(self, storage: Storage, file: BaseFile, wanted: RowFilter, *, verify: bool = True) -> list[pc.Expression]:
         return [one for _, one in guarantees_of(FOOTERS.read(storage, file, verify=verify), wanted, file.path)]
@@ -53,7 +53,7 @@ FROM_FOOTERS = FromFooters()
 
 
 def learn_keys(storage: Storage, found: Iterable[tuple[BaseFile, Bounds | None]]) -> None:
-    """Remember the bounds of the keys of files that were opened."""
+    """Remember the key bounds of files that were opened."""
     if identity_of(storage) is None:
         return
     for base, bounds in found:
@@ -66,6 +66,6 @@ def _key(storage: Storage, base: BaseFile) -> Hashable:
 
 
 _OVERHEAD = 300
-"""Bytes of an entry besides its two keys."""
+"""Size in bytes of an entry, besides its two keys."""
 _BOUNDS: BoundedCache[Bounds] = BoundedCache(64 * 1024 * 1024, lambda bounds: _OVERHEAD + len(bounds[0]) + len(bounds[1]))
-"""Of all tables of this process: a file never changes under its name."""
+"""Shared by all tables of this process: a file never changes under its name."""

@@ -1,4 +1,4 @@
-"""Which instant a time-travel argument means, of one table."""
+"""Finds the instant of a table that a time-travel argument means."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ _BACK = re.compile(r"-[0-9]{1,9}")
 
 
 def moment_of(state: TableState, moment: str | date | datetime) -> str:
-    """A moment, from what `as_of_instant_time` takes, the name of a savepoint ("latest": the newest one), or `-N`.
+    """Moment for any argument of `as_of_instant_time`, a savepoint's name ("latest": the newest one), or `-N`.
 
-    The time of an instant on the timeline means the moment at which it shows.
-
-    `-1` is the commit before the newest; where a writer of Hudi is at work on an older one, the commits before that count. Compactions and
-    clusterings do not count: the rows are the same before and after them. Raises `OptionError` for what is none of these, and
-    `SavepointError` where it may be the name of a savepoint whose file is damaged.
+    The time of an instant on the timeline means the moment at which it shows. `-1` is the commit before the newest; while a Hudi writer is
+    at work on an older instant, only the commits before that one count. Compactions and clusterings do not count: they leave the rows
+    unchanged. Raises `OptionError` for anything else, and `SavepointError` if it may be the name of a savepoint whose file is damaged.
     """
     if not isinstance(moment, str):
         return instant_of(state, moment)
@@ -48,9 +46,9 @@ def moment_of(state: TableState, moment: str | date | datetime) -> str:
 
 
 def instant_of(state: TableState, moment: date | datetime) -> str:
-    """`as_of_instant_time` with the digits of the table's writers, which in a table of the zone LOCAL are those of their zone.
+    """`as_of_instant_time` in the time zone of the table's writers, if the table's zone is LOCAL.
 
-    That is about a datetime with a zone, which is a point in time; what has none is digits.
+    Applies only to a datetime with a zone; any other argument is taken as digits.
     """
     if not isinstance(moment, datetime) or moment.tzinfo is None or state.config.timeline_timezone != "LOCAL":
         return as_of_instant_time(moment)
@@ -71,7 +69,7 @@ def _savepoint(state: TableState, name: str) -> str | None:
 
 
 def _refuse_unknown_names(state: TableState, text: str) -> None:
-    """Where a savepoint is damaged nobody can say that the text is no name: it may be that one's."""
+    """Raise `SavepointError` if a savepoint is damaged: the text may be its name."""
     for time, path in damaged_savepoints(state).items():
         raise SavepointError(
             f"no savepoint that can be read has the name {text!r}, and the file {path!r} of one is damaged: if that is meant, give its"

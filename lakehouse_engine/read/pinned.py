@@ -1,4 +1,4 @@
-"""The slices that a savepoint keeps, and what cleans say that they deleted."""
+"""Finds the slices that a savepoint keeps, and the clean that deleted a file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def pinned_slices(state: TableState, moment: str) -> list[FileSlice] | None:
-    """The slices that a savepoint of the write of exactly this moment keeps, which are the table as of it; None without such a savepoint.
+    """Slices kept by a savepoint of the write at exactly this moment: the table as of it. None without such a savepoint.
 
-    What became of compactions since then does not matter: a group is the newest base file that is pinned, with every pinned log on top
-    of it. Raises `MissingFileError` when one of their files is gone.
+    Later compactions do not matter: a group is its newest pinned base file with every pinned log on top of it. Raises `MissingFileError` if
+    a pinned file is gone.
     """
     instant_time = state.timeline.savepoint_at(moment)
     if instant_time is None:
@@ -41,7 +41,7 @@ def _pinned(state: TableState, path: str) -> StoredFile:
 
 
 def removed_by(state: TableState, path: str) -> str | None:
-    """The time of the clean on the active timeline that says it deleted the file at `path`, None where none does."""
+    """Time of the clean on the active timeline that deleted the file at `path`; None if none did."""
     partition, _, name = path.rpartition("/")
     for instant in reversed(state.timeline.completed().instants):
         if instant.action is Action.CLEAN:

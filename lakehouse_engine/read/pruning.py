@@ -1,10 +1,10 @@
-"""Which partitions a filter can find rows in, by their paths, before they are listed.
+"""Finds the partitions in which a filter can find rows, by their paths, before they are listed.
 
-A path tells the values of its rows where it is made of nothing else, and every row is in the partition that its columns say. Neither
-follows from the files: a writer with a global index may update a record in the partition that it is in, whatever its columns say now
-(`hoodie.simple.index.update.partition.path=false`, in Hudi and here). This engine notes that in the table's properties; of other writers
-nobody knows, and their tables are pruned by the footers of their files, unless the reader says that paths can be trusted. A commit of
-theirs is on the active timeline, or it was when this engine archived it and noted that, too (Hudi, which archives, has newer ones there).
+A path determines the values of its rows if it is made only of them and every row is in the partition that its columns say. The files do not
+prove either: a writer with a global index may update a record in its old partition, whatever its columns say now
+(`hoodie.simple.index.update.partition.path=false`, in Hudi and here). This engine records that in the table's properties. Other writers do
+not, so tables with their commits are pruned only by file footers, unless the reader says that paths can be trusted. Such a commit is on the
+active timeline, or this engine recorded it when it archived it (where Hudi archives, newer commits of Hudi are on the timeline).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lakehouse_engine.view.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The partitions that a read is about. Without `rules` that is all of them."""
+    """Partitions that a read needs: all of them without `rules`."""
 
     wanted: RowFilter
     rules: PathRules | None
@@ -38,11 +38,11 @@ class Scope:
 
     @classmethod
     def of(cls, state: TableState, wanted: RowFilter, schema: pa.Schema, *, trusted: bool = False) -> Scope:
-        """`trusted`: the reader knows that rows are where their columns say."""
+        """Set `trusted` if the reader knows that rows are where their columns say."""
         return cls(wanted, path_rules(state, schema, trusted=trusted))
 
     def within(self, partitions: Iterable[str]) -> list[str]:
-        """Those of the paths that may have rows for which the filter is true, sorted."""
+        """The paths that may have rows for which the filter is true, sorted."""
         paths, rules, schema = sorted(set(partitions)), self.rules, self.wanted.schema
         if rules is None or not paths or not {column.name for column in rules.columns} & set(self.wanted.columns):
             return paths
@@ -55,13 +55,14 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What sorted paths tell of the rows in them: of each run of `_RUN` paths, and of every one. A filter that can be true in none of a run
-    is not asked about its paths, so that the question about a few of thousands of partitions is one about few.
+    """Guarantees that sorted paths give about their rows: for each run of `_RUN` paths, and for every path.
+
+    Paths of a run are skipped if the filter cannot be true in the run, so finding a few of thousands of partitions takes few checks.
     """
 
     runs: Guaranteed
     paths: tuple[Guaranteed, ...]
-    """Those of each run."""
+    """Guarantees for the paths of each run."""
 
     @classmethod
     def of(cls, rules: PathRules, paths: Sequence[str], schema: pa.Schema) -> _Told:
@@ -75,8 +76,8 @@ class _Told:
         return 1 + sum(len(run.guarantees) for run in self.paths)
 
     def may_hold(self, wanted: RowFilter) -> list[bool]:
-        """Of each path whether the filter can be true of a row there."""
-        # Of a filter that makes other numbers of a column Arrow asks the bounds as if they were of those.
+        """For each path, True if the filter can be true for a row there."""
+        # If a filter rounds a column's numbers, Arrow would compare the rounded numbers with the unrounded bounds.
         chosen = [True] * len(self.paths) if wanted.rounds else wanted.may_hold_in(self.runs)
         asked = zip(chosen, self.paths, strict=True)
         return [may for run, paths in asked for may in (wanted.may_hold_in(paths) if run else [False] * len(paths.guarantees))]
@@ -84,22 +85,22 @@ class _Told:
 
 _RUN = 32
 _KNOWN: BoundedCache[_Told] = BoundedCache(100_000, lambda told: told.weight)
-"""Of the partitions of the last tables that were read by a filter."""
+"""Partitions of the tables last read with a filter."""
 
 
 def slices_of(state: TableState, as_of: str | None, scope: Scope | None) -> list[FileSlice]:
-    """The slices that make the table now (None) or as of an instant time; of partitions outside of the scope no file is listed."""
+    """Slices of the current table (None) or as of an instant time; lists no files of partitions outside of the scope."""
     view = state.view
     if scope is None:
         paths: list[str | None] = [None]
     else:
-        # Of the table as it is now commits know the partitions; what was cleaned since an older moment they do not.
+        # The commits know the partitions of the current table, but not those that were cleaned since an older moment.
         paths = [*scope.within(view.partitions() if as_of is not None else state.live_partitions())]
     return [piece for path in paths for piece in (view.latest_slices(path) if as_of is None else view.slices_as_of(as_of, path))]
 
 
 def path_rules(state: TableState, schema: pa.Schema, *, trusted: bool = False) -> PathRules | None:
-    """What partition paths of the table tell of every row in them; None where they do not, or it is not known (see above)."""
+    """What partition paths of the table say about every row in them; None if they say nothing or it is unknown (see above)."""
     rules = PathRules.of(state.config, schema)
     return rules if rules is not None and (trusted or _rows_are_where_they_say(state)) else None
 
@@ -109,7 +110,7 @@ def _rows_are_where_they_say(state: TableState) -> bool:
         return (
             paths_may_tell(state.config)
             and not has_other_writers(state, state.timeline.completed().writes())
-            # The state's properties are older than its timeline: what they say now counts, in case that changed in between.
+            # The state's properties are older than its timeline, so they are read again in case they changed in between.
             and paths_may_tell(ConfigStore(state.storage).read())
         )
     except (MetadataError, InstantNotFoundError):
@@ -117,12 +118,12 @@ def _rows_are_where_they_say(state: TableState) -> bool:
 
 
 def paths_may_tell(config: TableConfig) -> bool:
-    """Whether nothing in the table's properties says that rows may be elsewhere than their columns say."""
+    """True if the table's properties do not say that rows may be elsewhere than their columns say."""
     return not config.rows_keep_partitions and INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
 
 
 def may_be_foreign(state: TableState) -> bool:
-    """Whether another program may have written some file: it made the table, or one of the writes on the active timeline."""
+    """True if another program may have written a file: it made the table, or a write on the active timeline."""
     try:
         is_ours = INDEX_TYPE.key in state.config.prefixed(STORED_PREFIX)
         return not is_ours or has_other_writers(state, state.timeline.completed().writes())
@@ -131,7 +132,7 @@ def may_be_foreign(state: TableState) -> bool:
 
 
 def has_other_writers(state: TableState, writes: Iterable[Instant]) -> bool:
-    """Whether one of the completed writes is of another program; raises as `TableState.commit_metadata`."""
+    """True if another program made one of the completed writes; raises as `TableState.commit_metadata`."""
     return any(WRITER_KEY not in state.commit_metadata(write).extra_metadata for write in writes)
 
 
@@ -139,7 +140,7 @@ _Values = Sequence[pa.Scalar | None]
 
 
 def _exactly(rules: PathRules, values: _Values) -> pc.Expression:
-    """What is true of every row in a partition with these values."""
+    """Expression that is true for every row in a partition with these values."""
     whole = pc.scalar(True)
     for column, value in zip(rules.columns, values, strict=True):
         if value is not None:
@@ -149,7 +150,7 @@ def _exactly(rules: PathRules, values: _Values) -> pc.Expression:
 
 
 def _between(rules: PathRules, run: Sequence[_Values]) -> pc.Expression:
-    """What is true of every row in several partitions: bounds of columns whose values all of them tell."""
+    """Expression that is true for every row in several partitions: bounds of the columns whose values all paths give."""
     whole = pc.scalar(True)
     for column, values in zip(rules.columns, zip(*run, strict=True), strict=True):
         known = [value.as_py() for value in values if value is not None and value.is_valid]

@@ -1,4 +1,4 @@
-"""A query as users ask for it, made a scan plan."""
+"""Turns a user's query into a scan plan."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _KINDS = ("snapshot", "read_optimized", "incremental")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`kind` is snapshot, read_optimized or incremental.
+    """A query. `kind` is snapshot, read_optimized or incremental.
 
-    `as_of` goes with the first two, `begin`, `end` and `on_restore` (see `plan_incremental`) with the last; the moments are anything that
-    `moment_of` takes. Only rows of which `filters`, over the columns of the result and the meta columns, is true
-    are read. `deleted`: with rows that were deleted softly, and when.
+    `as_of` goes with the first two, `begin`, `end` and `on_restore` (see `plan_incremental`) with the last; a moment is any argument of
+    `moment_of`. `filters`, over the columns of the result and the meta columns, select the rows. `deleted` includes softly deleted rows and
+    the time of their deletion.
     """
 
     kind: str = "snapshot"
@@ -60,7 +60,7 @@ class Query:
 
 
 Narrowing = Callable[[pa.Schema], pc.Expression | None]
-"""Makes filters for rows of a schema; None where all of them are wanted."""
+"""Makes filters for rows of a schema; None if all rows are wanted."""
 
 
 def plan_query(
@@ -71,15 +71,14 @@ def plan_query(
     paths: bool = False,
     narrowing: Narrowing | None = None,
 ) -> ScanPlan:
-    """The plan of a query of the table, as it was at `state` or later.
+    """Plan for a query of the table, as it was at `state` or later.
 
-    Instants and files that `state` has may be gone by now, archived or taken back by another process: then the table is looked at anew.
-    `options` count over those that the table has stored. With `paths`, which is for Spark, the plan has the rules of partition paths, and
-    rows that were deleted softly are left to whoever reads it (`ScanPlan.hidden`). `narrowing` makes the
-    filters of a query that has none, for the schema that its rows have at that time. Raises `OptionError`
-    for a moment or an option that does not parse, or filters that do not fit, `UnsettledInstantError` for a moment of the past to which
-    a writer of Hudi may add yet, and as `plan_snapshot` and `plan_incremental`; with `paths` `SchemaIncompatibleError` for a range that
-    ends before a column got a type that does not take its values.
+    Reads the table's state again if instants or files of `state` are gone, archived or taken back by another process. `options` override
+    those stored in the table. With `paths`, for Spark, the plan has the rules of partition paths, and its reader must drop softly deleted
+    rows (`ScanPlan.hidden`). `narrowing` makes filters for a query without any, from the schema that its rows have at that time. Raises
+    `OptionError` for a moment or an option that does not parse, or filters that do not fit; `UnsettledInstantError` for a past moment to
+    which a Hudi writer may still add; as `plan_snapshot` and `plan_incremental`; and with `paths` `SchemaIncompatibleError` for a range
+    that ends before a column got a type that does not hold its values.
     """
     given = read_options(state, options)
     verify, trusts = VERIFY_CHECKSUMS.read(given), TRUST_PARTITION_PATHS.read(given)
@@ -104,10 +103,10 @@ def plan_query(
 
 
 def _has_retyped(state: TableState, plan: ScanPlan) -> bool:
-    """Whether a column of an incremental read has another type now than at the end of its range, and files may have that one.
+    """True if a column of an incremental read has another type now than at the end of its range, so that files may have the old type.
 
-    Raises `SchemaIncompatibleError` where it does not widen: Spark's Parquet reader is asked for the type of now, and gives other values
-    (of an int a date, of a decimal bytes) or an error of its own.
+    Raises `SchemaIncompatibleError` if the old type does not widen: Spark's Parquet reader, asked for the current type, returns wrong
+    values (int as date, decimal as bytes) or an error of its own.
     """
     end = None if plan.commit_range is None else plan.commit_range.end
     if end is None or not (plan.files or plan.logged):
@@ -129,13 +128,14 @@ def _has_retyped(state: TableState, plan: ScanPlan) -> bool:
 
 
 def read_options(state: TableState, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options that count for reads of a table: those given, over those that it has stored."""
+    """Options for reads of a table: those given, over those stored in the table."""
     return layered(state.config.prefixed(STORED_PREFIX), options or {})
 
 
 def _bound(state: TableState, moment: str | date | datetime | None) -> str | None:
-    """The moment of a bound. The time of an instant means the moment at which it shows. Other digits stay as they are, as checkpoints of
-    Hudi's readers have fewer than instants for the first.
+    """Moment of a bound. The time of an instant means the moment at which it shows.
+
+    Other digits stay unchanged, because checkpoints of Hudi's readers start with fewer digits than instants have.
     """
     if moment is None or moment in FROM_START:
         return moment  # type: ignore[return-value]
@@ -154,7 +154,11 @@ def _plan(state: TableState, query: Query, filters: Callable[[TableState, str | 
 
 
 def _changes(state: TableState, query: Query, filters: Filters | None) -> ScanPlan:
-    """Without an end, up to where nothing can be added any more: a reader that goes on from the newest row that it got misses nothing."""
+    """Plan an incremental read.
+
+    Without an end, it stops before the oldest instant that can still be added, so a reader that continues from the newest row it got misses
+    nothing.
+    """
     begin, end = _bound(state, query.begin), _bound(state, query.end)
     overtaken = oldest_overtaken(state)
     is_behind = begin is not None and begin not in FROM_START and overtaken is not None and not is_later(overtaken, begin)
@@ -167,7 +171,7 @@ def _changes(state: TableState, query: Query, filters: Filters | None) -> ScanPl
 
 
 def _refuse_unsettled(state: TableState, moment: str, overtaken: str | None) -> None:
-    """Raise `UnsettledInstantError` for a moment of the past to which a write that is under way may add."""
+    """Raise `UnsettledInstantError` for a past moment to which a running write may add."""
     last = state.timeline.completed().writes().last()
     if overtaken is None or last is None:
         return

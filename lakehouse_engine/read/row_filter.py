@@ -1,8 +1,8 @@
-"""Which rows a query asks for: an Arrow expression, brought to the table's columns, and where no row can be that it is true of.
+"""A query's row filter: an Arrow expression in the table's columns, and a test for which parts of the table can hold matching rows.
 
-What is known of a partition, or of a part of a file, is a guarantee: an expression that is true of every row in it. Arrow's own
-simplification says whether the filter can be true beside it, as it does for the fragments of its datasets. A guarantee that is not
-understood counts for nothing, so the worst that can happen is that more is read.
+A guarantee is an expression that is true for every row of a partition, or of a part of a file. Arrow's own simplification decides whether
+the filter can be true given the guarantee, as for the fragments of its datasets. A guarantee that it does not understand is ignored, so at
+worst more is read.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.keys import META_COLUMNS
 
 _CAST = "cast("
-"""How the text of an expression has a cast, which Arrow gives no other way to see. That it may be in a text only costs a reading."""
+"""Marks a cast in the text of an expression, the only place where Arrow shows it. A false match in a text only costs a read."""
 
 _REFUSED = (pa.ArrowException, TypeError, ValueError, KeyError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guaranteed:
-    """Sets of rows, with what is guaranteed of all rows of each: prepared once, to be asked often."""
+    """Sets of rows with their guarantees: prepared once, for many checks."""
 
     guarantees: Sequence[pc.Expression]
     _dataset: pds.Dataset
@@ -35,22 +35,24 @@ class Guaranteed:
     @classmethod
     def of(cls, guarantees: Sequence[pc.Expression], schema: pa.Schema) -> Guaranteed:
         form, nowhere = pds.ParquetFileFormat(), fs.LocalFileSystem()
-        # Fragments are opened when they are scanned, and these never are.
+        # A fragment is opened when it is scanned, and these are never scanned.
         fragments = [form.make_fragment(str(number), nowhere, partition_expression=one) for number, one in enumerate(guarantees)]
         return cls(guarantees, pds.FileSystemDataset(fragments, schema, form, nowhere))
 
     def satisfiable(self, expression: pc.Expression) -> list[bool]:
-        """Of each set whether the expression can be true of a row. Raises `pa.ArrowException` where that cannot be computed of one."""
+        """For each set, True if the expression can be true for one of its rows. Raises `pa.ArrowException` if that cannot be computed for a
+        set.
+        """
         kept = {int(fragment.path) for fragment in self._dataset.get_fragments(filter=expression)}
         return [number in kept for number in range(len(self.guarantees))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowFilter:
-    """`schema` holds the columns that `expression` may name: the table's, and the meta columns as text. `columns` are those it needs.
+    """A filter. `schema` holds the columns that `expression` may name: the table's, and the meta columns as text; `columns` are those it
+    needs.
 
-    With `rounds`, the expression may make other numbers of those in a column: Arrow compares what it makes of them with bounds of
-    the column as if they were the same.
+    With `rounds`, the expression may change a column's numbers, and Arrow would compare the changed numbers with the column's bounds.
     """
 
     expression: pc.Expression
@@ -60,14 +62,14 @@ class RowFilter:
 
     @classmethod
     def of(cls, expression: pc.Expression, schema: pa.Schema) -> RowFilter:
-        """`schema` holds the user columns. Names in an expression are spelled as in the table.
+        """Filter for `schema`, which holds the user columns. Names in the expression are spelled as in the table.
 
-        Raises `OptionError` for an expression that names a column which the table does not have, or a column by its number, that compares
-        what cannot be compared, or is not true or false.
+        Raises `OptionError` for an expression that names a column that the table lacks, refers to a column by its number, compares what
+        cannot be compared, or is not a boolean.
         """
         known = pa.schema([*schema, *(pa.field(name, pa.string()) for name in META_COLUMNS)])
         try:
-            # What cannot be pickled cannot be sent to tasks; columns by number are among it, which would be others in other tables.
+            # Tasks need a picklable expression. Columns by number, which would be other columns in other tables, do not pickle.
             pickle.dumps(expression)
             known.empty_table().filter(expression)
         except _REFUSED as error:
@@ -75,26 +77,26 @@ class RowFilter:
             raise OptionError(
                 f"filters={_text(expression)} does not fit the table: {reason}; its columns are {', '.join(schema.names)}"
             ) from error
-        # A table without columns would lose count of its rows.
+        # A table without columns would lose its row count.
         return cls(expression, known, _needed(expression, known) or tuple(known.names[:1]), _CAST in _text(expression))
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """The rows for which the expression is true, in their order. Raises `OptionError` where it cannot be computed."""
+        """Rows for which the expression is true, in their order. Raises `OptionError` if it cannot be computed."""
         try:
             return table.filter(self.expression)
         except _REFUSED as error:
             raise OptionError(f"filters={_text(self.expression)} cannot be computed for the rows of the table: {error}") from error
 
     def may_hold(self, guarantees: Sequence[pc.Expression]) -> list[bool]:
-        """Of each set of rows whether the expression can be true of one, by what is guaranteed of all of them."""
+        """For each set of rows, True if the expression can be true for one, given the guarantee for all of them."""
         return self.may_hold_in(Guaranteed.of(guarantees, self.schema))
 
     def may_hold_in(self, sets: Guaranteed) -> list[bool]:
-        """As `may_hold`, of sets that were made of this schema's columns."""
+        """As `may_hold`, for sets built with this schema."""
         try:
             return sets.satisfiable(self.expression)
         except pa.ArrowException:
-            # Of one of them it cannot be computed, as it divides by a known nought: reading the rows says so, if there are any.
+            # For one of them it cannot be computed, e.g. division by a known zero; reading its rows, if there are any, raises the error.
             return [self._may_hold_alone(one) for one in sets.guarantees]
 
     def _may_hold_alone(self, guarantee: pc.Expression) -> bool:
@@ -105,8 +107,8 @@ class RowFilter:
 
 
 def _text(expression: pc.Expression) -> str:
-    """As Arrow writes it, or only that it may have a cast: Arrow cuts long values, also in the middle of a letter, so that Python does not
-    read them.
+    """Arrow's text of the expression; a placeholder with a cast if Python cannot decode it, because Arrow cuts long values even inside a
+    character.
     """
     try:
         return str(expression)
@@ -115,7 +117,7 @@ def _text(expression: pc.Expression) -> str:
 
 
 def _needed(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
-    """The columns that the expression names: those without which it does not bind. Arrow does not list them."""
+    """Columns that the expression names, found as those without which it does not bind, because Arrow does not list them."""
     left, needed, pending = list(schema.names), set(), [list(schema.names)]
     while pending:
         group = pending.pop()

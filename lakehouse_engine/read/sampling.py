@@ -1,4 +1,4 @@
-"""A few stored rows of a table, for questions that any of them answers."""
+"""Samples a few stored rows of a table, for questions that any rows answer."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from lakehouse_engine.view.table_state import TableState
 
 _ROWS = 16
 _KEPT = 256
-"""Samples that a process remembers, of all tables."""
+"""Number of samples that a process remembers, for all tables together."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSample:
-    """Rows of one file slice with the columns asked for and their record keys (nulls where the table has no meta columns)."""
+    """Rows of one file slice, with the requested columns and their record keys (nulls if the table has no meta columns)."""
 
     partition_path: str
     base: BaseFile | None
@@ -35,9 +35,9 @@ class StoredSample:
 
 
 def sample_rows(state: TableState, schema: pa.Schema, columns: Sequence[str], *, partitions: int) -> list[StoredSample]:
-    """Rows of the oldest and of the newest base file of so many partitions; of slices that have logs only where there is no base file.
+    """Rows of the oldest and the newest base file of up to `partitions` partitions; of log-only slices only if there is no base file.
 
-    Empty where no row is stored.
+    Empty if no row is stored.
     """
     fields = pa.schema([schema.field(name) for name in columns])
     names = [RECORD_KEY]
@@ -53,7 +53,7 @@ def sample_rows(state: TableState, schema: pa.Schema, columns: Sequence[str], *,
 
 
 def _first_rows(storage: Storage, base: BaseFile, fields: pa.Schema, meta: Sequence[str]) -> pa.Table:
-    """Rows of a base file; those that this process took before, for a file never changes under its name."""
+    """Rows of a base file, cached per process, because a file never changes under its name."""
     identity = identity_of(storage)
     if identity is None:
         return first_rows(storage, base, fields, _ROWS, meta_columns=meta)
@@ -65,7 +65,7 @@ _SAMPLES: BoundedCache[pa.Table] = BoundedCache(_KEPT)
 
 
 def _spread(partitions: Sequence[str], count: int) -> list[str]:
-    """So many of a sorted list, its first and last among them."""
+    """`count` items of a sorted list, including the first and the last."""
     if len(partitions) <= count:
         return list(partitions)
     return [partitions[number * (len(partitions) - 1) // (count - 1)] for number in range(count)]
@@ -77,7 +77,7 @@ def _ends(bases: Sequence[BaseFile]) -> list[BaseFile]:
 
 
 def _logged(state: TableState, schema: pa.Schema, columns: Sequence[str], partitions: Sequence[str]) -> Iterator[StoredSample]:
-    """The first of such a slice, if there is one."""
+    """Rows of the first log-only slice that has any."""
     slices = [piece for partition in partitions for piece in state.view.latest_slices(partition) if piece.base_file is None]
     if not slices:
         return

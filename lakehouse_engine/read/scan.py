@@ -1,8 +1,7 @@
-"""What a query reads: plans of snapshot, time-travel, read-optimized and incremental reads (hudi-format 6 and 10.8).
+"""Plans snapshot, time-travel, read-optimized and incremental reads (hudi-format 6 and 10.8).
 
-A plan is data: base files, slices with logs, a schema, and for incremental reads a range of commit times. The listing says which
-files there are; the metadata of the writes on the active timeline says which there must be, and a difference is an error, never fewer
-rows.
+A plan is data: base files, slices with logs, a schema, and for incremental reads a range of commit times. The listing says which files
+exist; the metadata of the writes on the active timeline says which must exist. A difference is an error, never fewer rows.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_com
 from lakehouse_engine.view.table_state import TableState
 
 FROM_START = ("000", "earliest")
-"""Values of `begin` that mean every commit, as Hudi's incremental queries and `hudi_table_changes` take them."""
+"""Values of `begin` that mean every commit, as in Hudi's incremental queries and `hudi_table_changes`."""
 
 ON_RESTORE = ("fail", "resync", "rewind")
-"""What an incremental read does where a restore took back what had been read before."""
+"""What an incremental read does if a restore took back something that was read before."""
 
 _NAMED = 5
 _SCHEMA_HISTORY = ".hoodie/.schema"
@@ -52,14 +51,13 @@ _SCHEMA_HISTORY = ".hoodie/.schema"
 class ScanPlan:
     """Base files to read whole and slices to merge, in listing order, and how to read them.
 
-    `schema` holds the user columns that every file is brought to. `instant` is the newest completed write that the plan sees (None:
-    the table has none). With `commit_range`, only rows whose `_hoodie_commit_time` is in it belong to the result. `logged` are the
-    slices with log files, `reader` reads them; it is None where there are none. With `verify`, checksums of the files are. Only rows that
-    `wanted` is true of belong to the result; of partitions that can have none, files and slices are not in the plan. `rules` say what
-    partition paths tell of the rows in them, where that was asked for and is known. `replaced_only` are paths of base files under logs in
-    which no row is wanted: they only say which rows of theirs the logs replace. `foreign`: some file may be of another program.
-    `hidden`: a column that is not shown, and in which rows that belong to the result have null. `guarantees` say which files hold no
-    row that is wanted.
+    `schema` holds the user columns to which every file is converted. `instant` is the newest completed write that the plan sees (None: the
+    table has none). With `commit_range`, only rows whose `_hoodie_commit_time` is in it belong to the result. `logged` are the slices with
+    log files, which `reader` reads; it is None if there are none. `verify` checks the files' checksums. Only rows for which `wanted` is
+    true belong to the result; the plan leaves out partitions that can have none. `rules` say what partition paths say about their rows, if
+    requested and known. `replaced_only` are paths of base files under logs without any wanted row: they only show which of their rows the
+    logs replace. `foreign`: another program may have written some file. `hidden`: a column that is not shown, and is null in rows that
+    belong to the result. `guarantees` tell which files hold no wanted row.
     """
 
     storage: Storage
@@ -79,56 +77,55 @@ class ScanPlan:
 
     @property
     def shown(self) -> pa.Schema:
-        """The columns of the result."""
+        """Columns of the result."""
         return self.schema if self.hidden is None else pa.schema([one for one in self.schema if one.name != self.hidden])
 
     def verified(self, verify: bool) -> ScanPlan:
-        """The same plan, with or without looking at checksums (`lakehouse.read.verify.checksums`)."""
+        """The same plan, with or without checking checksums (`lakehouse.read.verify.checksums`)."""
         return replace(self, verify=verify, reader=None if self.reader is None else replace(self.reader, verify=verify))
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Size of all files in bytes."""
         return sum(file.size for file in self.files) + sum(piece.slice.size for piece in self.logged)
 
     def base_files(self) -> Iterator[BaseFile]:
-        """Of slices with logs too."""
+        """All base files, including those of slices with logs."""
         yield from self.files
         yield from (piece.slice.base_file for piece in self.logged if piece.slice.base_file is not None)
 
     @property
     def log_size(self) -> int:
-        """Bytes of the log files, as they were listed."""
+        """Size of the log files in bytes, as listed."""
         return sum(log.size for piece in self.logged for log in piece.slice.log_files)
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What rows are asked for, as an expression; with `trusts_paths`, partition paths count for what the rows in them hold."""
+    """Expression that selects rows; with `trusts_paths`, partition paths are taken as the values of the rows in them."""
 
     expression: pc.Expression
     trusts_paths: bool = False
 
     def scope(self, state: TableState, schema: pa.Schema) -> Scope:
-        """Raises `OptionError` for an expression that does not fit the table."""
+        """Partitions that the filter needs. Raises `OptionError` for an expression that does not fit the table."""
         return Scope.of(state, RowFilter.of(self.expression, schema), schema, trusted=self.trusts_paths)
 
 
 def plan_snapshot(
     state: TableState, as_of: str | None = None, *, read_optimized: bool = False, filters: Filters | None = None
 ) -> ScanPlan:
-    """All rows of the table now, or as they were at `as_of`.
+    """Plan for all rows of the table now, or as of `as_of`.
 
-    `as_of` is an instant time (`read.moments` makes one of other forms: of a table whose timeline zone is LOCAL its digits are the
-    writers' local time). Before the first commit there are no rows.
-    `read_optimized` reads the base files of a merge-on-read table and leaves its logs aside. `filters` are about the table's columns at
-    that time; of partitions that they rule out nothing is listed, so nothing that they lost is noticed.
+    `as_of` is an instant time (`read.moments` converts other forms; if the table's timeline zone is LOCAL, it is the writers' local time).
+    Before the first commit there are no rows. `read_optimized` reads the base files of a merge-on-read table without its logs. `filters`
+    apply to the table's columns at that time; partitions that they rule out are not listed, so files lost there go unnoticed.
 
-    Raises `InstantCleanedError` where a clean or the archival took what the table was at `as_of`, naming the earliest instant that
-    can be read (unlike Hudi, instants before the last clean's `earliestCommitToRetain` are readable while all their files are
-    there), `MissingFileError` for a lost file, `CorruptFileError` and `CorruptLogError` for one that has not the size that was written,
+    Raises `InstantCleanedError` if a clean or the archival removed what the table was at `as_of`, naming the earliest readable instant
+    (unlike in Hudi, instants before the last clean's `earliestCommitToRetain` are readable while all their files are there),
+    `MissingFileError` for a lost file, `CorruptFileError` and `CorruptLogError` for a file of another size than was written,
     `CorruptInstantError` for a commit that is damaged or whose file is gone, `UnsupportedTableError` for tables that are refused by name,
-    and `OptionError` for an `as_of` that is no instant time, or filters that do not fit.
+    and `OptionError` for an `as_of` that is not an instant time, or filters that do not fit.
     """
     check_readable(state)
     logs = not read_optimized
@@ -143,18 +140,17 @@ def plan_snapshot(
 def plan_incremental(
     state: TableState, begin: str | None, end: str | None = None, *, on_restore: str = "fail", filters: Filters | None = None
 ) -> ScanPlan:
-    """Rows that changed after `begin` and not after `end` (instant times), as they were at `end`; deleted rows do not show.
+    """Plan for rows that changed after `begin` and not after `end` (instant times), as they were at `end`; deleted rows do not show.
 
-    `begin` None, "000" or "earliest" starts with the table's first commit; `end` None ends with the last. Rows come in the table's
-    current schema. Unlike Hudi 0.15 (and like Hudi 1.x), a range that starts before the active timeline includes rows of archived
-    commits.
+    `begin` None, "000" or "earliest" starts with the table's first commit; `end` None ends with the last. Rows come in the table's current
+    schema. Unlike Hudi 0.15 (and like Hudi 1.x), a range that starts before the active timeline includes rows of archived commits.
 
-    Where a restore, or the rollback of a completed write, took back something that a reader up to `begin` has read, `on_restore` says what
-    to do: "fail" raises `TimelineRestoredError`, "resync" answers with the whole snapshot as of `end`, and "rewind" with what changed after
-    the instant that the table went back to (rows of keys that were taken back do not show as gone; a reader that applies changes by key
-    has to put up with them). Raises `InstantCleanedError` where a base file that the range needs was cleaned, `OptionError` for a range
-    that ends before it begins or for bounds that are no instant times, `UnsupportedTableError` for a table without meta columns and others
-    that are refused by name.
+    If a restore, or the rollback of a completed write, took back something that a reader up to `begin` has read, `on_restore` decides:
+    "fail" raises `TimelineRestoredError`, "resync" plans the whole snapshot as of `end`, and "rewind" what changed after the instant that
+    the table went back to (rows whose keys were taken back do not show as deleted; a reader that applies changes by key must cope with
+    them). Raises `InstantCleanedError` if a base file that the range needs was cleaned, `OptionError` for a range that ends before it
+    begins or for bounds that are not instant times, and `UnsupportedTableError` for a table without meta columns and others that are
+    refused by name.
     """
     check_readable(state)
     if not state.config.populates_meta_fields:
@@ -182,7 +178,7 @@ def plan_incremental(
 
 
 def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | None:
-    """The restore or rollback to the earliest instant of those that took back something not after `begin`."""
+    """Of the restores and rollbacks that took back something not after `begin`, the one to the earliest instant."""
     if begin is None:
         return None
     active = state.active
@@ -206,7 +202,7 @@ def _restored(state: TableState, begin: str | None, record: RestoreRecord) -> Ti
 
 
 def check_readable(state: TableState) -> None:
-    """Refuse by name what would otherwise be read wrongly. Raises `UnsupportedTableError`."""
+    """Raise `UnsupportedTableError`, naming the reason, for tables that would be read wrongly."""
     config = state.config
     if config.drops_partition_columns:
         raise UnsupportedTableError(
@@ -233,7 +229,7 @@ def _plan(
     scope: Scope | None = None,
     whole: frozenset[FileGroupId] = frozenset(),
 ) -> ScanPlan:
-    """`until` is the instant as of which the table is read; incremental rows come in the current schema nonetheless."""
+    """`until` is the instant as of which the table is read; incremental rows still come in the current schema."""
     refuse_bootstrapped(state, slices)
     logged = [piece for piece in slices if piece.log_files] if logs else []
     files = tuple(piece.base_file for piece in slices if piece.base_file is not None and not (logs and piece.log_files))

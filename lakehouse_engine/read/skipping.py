@@ -1,4 +1,4 @@
-"""Which slices of a table a filtered reading opens, and why it passes over the others."""
+"""Finds the slices that a filtered read opens, and why it skips the others."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ PARTITION, STATISTICS = "partition", "statistics"
 def skipped_slices(
     state: TableState, expression: pc.Expression, options: Mapping[str, Any] | None = None
 ) -> list[tuple[FileSlice, str | None]]:
-    """Every slice of the newest snapshot, and what rules it out: its `PARTITION`, the `STATISTICS` of its base file, or None: it is read.
+    """Every slice of the newest snapshot, with the reason for skipping it: its `PARTITION`, or the `STATISTICS` of its base file. None if
+    it is read.
 
-    Unlike a reading this lists all partitions. Raises `OptionError` for a filter that does not fit, and as `base_file_metadata`.
+    Unlike a read, this lists all partitions. Raises `OptionError` for a filter that does not fit, and as `base_file_metadata`.
     """
     trusts = TRUST_PARTITION_PATHS.read(layered(state.config.prefixed(STORED_PREFIX), options or {}))
     return at_one_moment(state, lambda now: _skipped(now, Filters(expression, trusts)))
@@ -50,10 +51,10 @@ def _skipped(state: TableState, filters: Filters) -> list[tuple[FileSlice, str |
 
 
 def without_ruled_out(plan: ScanPlan) -> ScanPlan:
-    """A plan of some rows without the files that are guaranteed to hold none of them; those under logs become `replaced_only`.
+    """The plan without files that are guaranteed to hold no wanted row; such files under logs become `replaced_only`.
 
-    Where partition paths have said all that the rows' filter asks, nothing else is asked. Otherwise threads of this process ask for each
-    file, once. Raises as `base_file_metadata`.
+    Opens no footer if partition paths decide the whole filter. Otherwise threads of this process read each file's guarantees once. Raises
+    as `base_file_metadata`.
     """
     wanted, files = plan.wanted, tuple(plan.base_files())
     if wanted is None or not files or (plan.rules is not None and plan.rules.tell_all(wanted.columns)):
@@ -70,7 +71,7 @@ def without_ruled_out(plan: ScanPlan) -> ScanPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What footers say of some files: `owners` are the numbers of the files that each guarantee is of."""
+    """Guarantees of some files: `owners[i]` is the number of the file to which guarantee i belongs."""
 
     owners: tuple[int, ...]
     sets: Guaranteed
@@ -85,13 +86,13 @@ class _Told:
         return cls(owners, Guaranteed.of([one for guarantees in found for one in guarantees], wanted.schema))
 
     def ruled_out(self, files: Sequence[BaseFile], wanted: RowFilter) -> frozenset[str]:
-        """Paths of those of the files in which the filter is true of no row."""
+        """Paths of the files in which the filter is true for no row."""
         chosen = {number for number, may in zip(self.owners, wanted.may_hold_in(self.sets), strict=True) if may}
         return frozenset(file.path for number, file in enumerate(files) if number not in chosen)
 
 
 def _key(storage: Storage, files: Sequence[BaseFile], wanted: RowFilter) -> Hashable | None:
-    """All that the guarantees follow from; None in memory, where two tables may have one name."""
+    """Key for everything that the guarantees depend on; None in memory, where two tables may have the same name."""
     identity = identity_of(storage)
     if identity is None:
         return None
@@ -99,12 +100,12 @@ def _key(storage: Storage, files: Sequence[BaseFile], wanted: RowFilter) -> Hash
 
 
 _KNOWN: BoundedCache[_Told] = BoundedCache(100_000, lambda told: 1 + len(told.owners))
-"""Of the last tables that this process read some rows of, by the columns that were asked."""
+"""For the tables last read with a filter, by the filter's columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """How much a plan reads: partitions, base files (those under logs, too), and log files; sizes in bytes."""
+    """How much a plan reads: partitions, base files (including those under logs), and log files; sizes in bytes."""
 
     partitions: int
     files: int

@@ -1,7 +1,7 @@
-"""What a base file's footer guarantees of the rows of its row groups.
+"""Guarantees about the rows of row groups, from a base file's footer.
 
-Only bounds that hold for every reader's idea of the column are used: those of numbers, dates, timestamps, decimals and text, brought to the
-table's type where that keeps their order. Statistics that are missing, or are not understood, guarantee nothing.
+Uses only bounds that hold however a reader interprets the column: of numbers, dates, timestamps, decimals and text, converted to the
+table's type if that keeps their order. Statistics that are missing or not understood guarantee nothing.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lakehouse_engine.files.projection import from_floating, match_name
 from lakehouse_engine.read.row_filter import RowFilter
 
 EVERY = pc.scalar(True)
-"""The guarantee that says nothing."""
+"""A guarantee without information."""
 _MOST_FLOATING = 3
-"""Floating point columns of which statistics are used: each doubles what is asked, for they leave out NaN."""
+"""Number of floating point columns whose statistics are used: each doubles the number of checks, because bounds leave out NaN."""
 
 
 def matching_row_groups(metadata: pq.FileMetaData, wanted: RowFilter, path: str = "") -> list[int]:
-    """Numbers of the row groups that may have rows which the filter is true of.
+    """Numbers of the row groups that may have rows for which the filter is true.
 
-    Raises `SchemaIncompatibleError` for columns of the file that differ in case only.
+    Raises `SchemaIncompatibleError` if columns of the file differ only in case.
     """
     asked = guarantees_of(metadata, wanted, path)
     found = wanted.may_hold([one for _, one in asked])
@@ -36,7 +36,7 @@ def matching_row_groups(metadata: pq.FileMetaData, wanted: RowFilter, path: str 
 
 
 def guarantees_of(metadata: pq.FileMetaData, wanted: RowFilter, path: str = "") -> list[tuple[int, pc.Expression]]:
-    """Numbers of row groups, each with what may be guaranteed of its rows in the columns of a filter: of each row one of them is true.
+    """Row group numbers, each with a guarantee about the filter's columns; each row satisfies one of its row group's guarantees.
 
     Raises as `matching_row_groups`.
     """
@@ -54,7 +54,7 @@ def guarantees_of(metadata: pq.FileMetaData, wanted: RowFilter, path: str = "") 
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """What a footer says of a column of the whole file. Ends are in the table's type, None where they cannot be relied on."""
+    """Footer statistics of a column for the whole file. Bounds are in the table's type; None if they are unreliable."""
 
     least: pa.Scalar | None
     greatest: pa.Scalar | None
@@ -63,7 +63,7 @@ class ColumnBounds:
 
 
 def column_bounds(metadata: pq.FileMetaData, field: pa.Field) -> ColumnBounds | None:
-    """Bounds and counts of a column that is not nested; None where the file has no such column, or no statistics of it."""
+    """Bounds and counts of a column that is not nested; None if the file lacks the column or its statistics."""
     stored = metadata.schema.to_arrow_schema()
     positions = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
     position = positions.get(field.name)
@@ -91,11 +91,11 @@ def _column(metadata: pq.FileMetaData, field: pa.Field, stored: pa.Field | None,
 
 
 def _misleads(metadata: pq.FileMetaData, stored: pa.DataType, physical: str) -> bool:
-    """Whether the writer of a file may have written other bounds than those of the column's values.
+    """True if the file's writer may have written bounds that differ from those of the column's values.
 
-    Decimals as bytes had the bounds of single bytes with signs, before Parquet had an order of columns (parquet-mr 1.10, PARQUET-686). Days
-    and moments of Spark 2, and of later ones that were told to, are of another calendar before 1582 (Spark
-    `DataSourceUtils.datetimeRebaseSpec`): Spark reads them as other days than are stored.
+    Before Parquet had a column order, decimals stored as bytes had bounds of single signed bytes (parquet-mr 1.10, PARQUET-686). Spark 2,
+    and later versions in legacy mode, store days and moments before 1582 in another calendar (Spark `DataSourceUtils.datetimeRebaseSpec`):
+    Spark reads them as other days than are stored.
     """
     if pat.is_decimal(stored) and physical not in ("INT32", "INT64"):
         return not _ORDERED.match(metadata.created_by or "")
@@ -105,9 +105,10 @@ def _misleads(metadata: pq.FileMetaData, stored: pa.DataType, physical: str) -> 
 
 
 def is_rebased(metadata: pq.FileMetaData, *, first_right: bytes) -> bool:
-    """Whether Spark reads other days and moments of a file than are stored, those before 1582: it was written before the version
-    `first_right`,
-    or says so (`DataSourceUtils.datetimeRebaseSpec`; `int96RebaseSpec` has another version).
+    """True if Spark reads days and moments of the file before 1582 as others than are stored.
+
+    That is so if it was written before Spark version `first_right`, or says so (`DataSourceUtils.datetimeRebaseSpec`; `int96RebaseSpec` has
+    another version).
     """
     texts = metadata.metadata or {}
     return texts.get(b"org.apache.spark.version", first_right) < first_right or bool(_OLD_CALENDAR & texts.keys())
@@ -118,13 +119,15 @@ _OLD_CALENDAR = {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyIN
 
 
 class _Column:
-    """A column of the table, and what stores it in a file (None: nothing does, and it is null). With `unbounded` no bounds hold."""
+    """A table column and the file's column that stores it (None: the file lacks it, so it is null). With `unbounded`, its bounds are
+    ignored.
+    """
 
     def __init__(self, field: pa.Field, stored: pa.Field | None, position: int | None, *, unbounded: bool) -> None:
         self.field, self.stored, self.position, self.unbounded = field, stored, position, unbounded
 
     def guarantees(self, group: pq.RowGroupMetaData) -> list[pc.Expression]:
-        """Alternatives: of each row of the group one of them is true."""
+        """Alternatives: each row of the group satisfies one of them."""
         name, kind = pc.field(self.field.name), self.field.type
         if pat.is_nested(kind):
             return [EVERY]
@@ -143,7 +146,7 @@ class _Column:
 
 
 def within(field: pa.Field, least: pa.Scalar, greatest: pa.Scalar, *, has_nulls: bool) -> list[pc.Expression]:
-    """What bounds guarantee of a column's values, as alternatives: of each row one of them is true. Bounds leave out NaN."""
+    """What bounds guarantee about a column's values, as alternatives: each row satisfies one of them. Bounds leave out NaN."""
     name = pc.field(field.name)
     low, high = name >= least, name <= greatest
     inside = (low | name.is_null()) & (high | name.is_null()) if has_nulls else low & high
@@ -151,7 +154,7 @@ def within(field: pa.Field, least: pa.Scalar, greatest: pa.Scalar, *, has_nulls:
 
 
 def together(columns: Iterable[list[pc.Expression]]) -> list[pc.Expression]:
-    """Alternatives for rows, of those for the values of each of some columns."""
+    """Alternatives for whole rows, combined from those of several columns."""
     alternatives, floating = [], 0
     for found in columns:
         floating += len(found) > 1
@@ -167,7 +170,7 @@ def _all(expressions: Sequence[pc.Expression]) -> pc.Expression:
 
 
 def _bounds(statistics: pq.Statistics, stored: pa.DataType, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
-    """Lowest and highest value in the table's type; None where there are none that can be relied on."""
+    """Lowest and highest value in the table's type; None if there are no reliable ones."""
     if not statistics.has_min_max:
         return None
     try:
@@ -178,12 +181,12 @@ def _bounds(statistics: pq.Statistics, stored: pa.DataType, kind: pa.DataType) -
             return from_floating(low, kind), from_floating(high, kind)
         return low.cast(kind, safe=not pat.is_floating(kind)), high.cast(kind, safe=not pat.is_floating(kind))
     except (pa.ArrowException, UnicodeDecodeError):
-        return None  # bounds cut off in the middle of a letter, or beyond what the type holds
+        return None  # bounds cut inside a character, or outside of the type's range
 
 
 def _scalar(statistics: pq.Statistics, end: str, stored: pa.DataType) -> pa.Scalar | None:
     if pat.is_signed_integer(stored) or pat.is_date32(stored) or (pat.is_timestamp(stored) and stored.unit in ("ms", "us")):
-        # Not by Python's objects, which there are none of outside of the years 1 to 9999.
+        # Python's date objects cover only the years 1 to 9999.
         raw = getattr(statistics, f"{end}_raw")
         return pa.scalar(raw, pa.int32() if pat.is_date32(stored) else pa.int64()).cast(stored)
     if not (pat.is_floating(stored) or pat.is_decimal(stored) or pat.is_string(stored)):
@@ -193,7 +196,7 @@ def _scalar(statistics: pq.Statistics, end: str, stored: pa.DataType) -> pa.Scal
 
 
 def _keeps_order(stored: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether a smaller stored value never becomes a greater one of the table."""
+    """True if a smaller stored value never becomes a larger value of the table."""
     if pat.is_signed_integer(stored):
         return bool(pat.is_signed_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind))
     families = (pat.is_floating, pat.is_decimal, pat.is_date32, pat.is_string)

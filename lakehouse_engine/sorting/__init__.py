@@ -1,1 +1,1 @@
-"""The order of rows by several columns: by one column after the other, along a Z-order curve, or along a Hilbert curve."""
+"""Orders rows by several columns: by one column after the other, along a Z-order curve, or along a Hilbert curve."""

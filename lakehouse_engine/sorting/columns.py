@@ -1,4 +1,4 @@
-"""Columns that rows are ordered by, in types whose Arrow order is the wanted one.
+"""Converts sort columns to types whose Arrow order is the wanted one.
 
 The order is that of Spark's `ORDER BY` (`SortOrder`, ascending): nulls first, text and binary by bytes, -0.0 equal to 0.0, NaN above all
 numbers.
@@ -17,13 +17,13 @@ import pyarrow.types as pat
 from lakehouse_engine.errors import OptionError
 
 _SHORT_DECIMAL = 18
-"""Digits of the longest decimals whose unscaled value fits 64 bits."""
+"""Most digits of a decimal whose unscaled value fits 64 bits."""
 
 
 def chosen_columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
-    """The names as the schema spells them; a name matches in any case where none matches exactly.
+    """The names as the schema spells them; a name without an exact match matches in any case.
 
-    Raises `OptionError` where there is no name, or one is repeated, matches no column or several, or names a column without an order.
+    Raises `OptionError` if there are no names, or a name is repeated, matches no column or several, or its column has no order.
     """
     if not names:
         raise OptionError("rows are to be ordered by columns, and none is named")
@@ -62,7 +62,7 @@ def _is_moment(kind: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    """Views are left out: Arrow does not move rows of them."""
+    """Excludes view types: Arrow does not reorder their rows."""
     known = (pat.is_string, pat.is_large_string, pat.is_binary, pat.is_large_binary, pat.is_fixed_size_binary)
     return any(is_one(kind) for is_one in known)
 
@@ -70,7 +70,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def ordered(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The column in a type whose Arrow order is the wanted one: a number, a long decimal, or large binary. Nulls stay nulls.
 
-    `check_ordered` has accepted its type. A dictionary gives the rank of each value among those of the dictionary.
+    `check_ordered` must have accepted its type. For a dictionary, returns the rank of each value within the dictionary.
     """
     kind = column.type
     if pat.is_dictionary(kind):
@@ -93,13 +93,13 @@ def ordered(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """The column as a single array."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def numbers(values: pa.Array, missing: int = 0) -> npt.NDArray[np.integer]:
-    """Whole numbers as a numpy array of their type, `missing` for null."""
+    """Whole numbers as a numpy array of their type; null becomes `missing`."""
     return np.asarray(values.fill_null(missing) if values.null_count else values)
 
 
@@ -109,17 +109,17 @@ def _ranked(values: pa.Array) -> pa.Array:
 
 
 def _by_bits(values: pa.Array) -> pa.Array:
-    """Doubles as whole numbers that compare as Spark compares doubles."""
+    """Doubles as whole numbers with Spark's order of doubles."""
     plain = np.asarray(values.fill_null(0.0)) + 0.0  # -0.0 becomes 0.0
-    plain[np.isnan(plain)] = np.nan  # one positive NaN, whose bits are above those of infinity
+    plain[np.isnan(plain)] = np.nan  # a single positive NaN, whose bits are above those of infinity
     bits = plain.view(np.int64)
-    # Among negative numbers the greater bits mean the lower value.
+    # For negative numbers, larger bits mean a smaller value.
     sortable = bits ^ ((bits >> np.int64(63)) & np.int64(2**63 - 1))
     return pa.array(sortable, mask=np.asarray(values.is_null()))
 
 
 def _decimals(values: pa.Array) -> pa.Array:
-    """Short decimals by their unscaled value, which the lower half of the 128 bits holds."""
+    """Short decimals as their unscaled value, which is in the lower half of the 128 bits."""
     if values.type.precision > _SHORT_DECIMAL:
         return values
     wide = values if pat.is_decimal128(values.type) else values.cast(pa.decimal128(values.type.precision, values.type.scale))

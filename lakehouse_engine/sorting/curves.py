@@ -1,6 +1,6 @@
-"""Places on space-filling curves, of many points at once.
+"""Computes the places of many points on space-filling curves.
 
-A point has one coordinate a column, whole numbers of `bits` bits (at most 16). Its key is a number of `bits * columns` bits, as 64-bit
+A point has one coordinate per column, whole numbers of `bits` bits (at most 16). Its key is a number of `bits * columns` bits, as 64-bit
 words, the most significant first.
 """
 
@@ -15,19 +15,19 @@ import numpy.typing as npt
 from lakehouse_engine.sorting.layout import SortLayout
 
 Coordinates = npt.NDArray[np.uint16]
-"""Of points, one row a column of theirs: (columns, points)."""
+"""Coordinates of points, one row per column: (columns, points)."""
 
 Keys = npt.NDArray[np.uint64]
-"""Of points, (words, points)."""
+"""Keys of points: (words, points)."""
 
 MOST_BITS = 16
 _WORD = 64
 _BLOCK = 32_768
-"""Points that are computed together: what is made in between stays in the processor's cache."""
+"""Points computed together, so that intermediate results stay in the processor's cache."""
 
 
 def places(coordinates: Coordinates, bits: int, layout: SortLayout) -> Keys:
-    """The keys of points on the curve of a layout. LINEAR puts the coordinates one after the other."""
+    """Keys of points on a layout's curve. LINEAR puts the coordinates one after the other."""
     columns, points = coordinates.shape
     order = _in_turn if layout is not SortLayout.LINEAR else _one_after_the_other
     tables = [_spread(columns, bits, [order(column, columns, bits, bit) for bit in range(bits)]) for column in range(columns)]
@@ -43,7 +43,7 @@ def places(coordinates: Coordinates, bits: int, layout: SortLayout) -> Keys:
 
 
 def _in_turn(column: int, columns: int, bits: int, bit: int) -> int:
-    """The bit of the key for a bit of a coordinate, where columns take turns."""
+    """Bit of the key for a bit of a coordinate, if columns take turns."""
     return bit * columns + (columns - 1 - column)
 
 
@@ -52,7 +52,7 @@ def _one_after_the_other(column: int, columns: int, bits: int, bit: int) -> int:
 
 
 def _spread(columns: int, bits: int, targets: Sequence[int]) -> Keys:
-    """For every value of a coordinate the key that has its bits at their targets, (words, 2**bits)."""
+    """Key for every value of a coordinate, with its bits moved to `targets`: (words, 2**bits)."""
     words = -(-columns * bits // _WORD)
     values = np.arange(2**bits, dtype=np.uint64)
     spread = np.zeros((words, len(values)), np.uint64)
@@ -62,7 +62,7 @@ def _spread(columns: int, bits: int, targets: Sequence[int]) -> Keys:
 
 
 def _hilbert(coordinates: Coordinates, bits: int) -> Coordinates:
-    """Coordinates whose bits, taken in turn, are the place on the Hilbert curve.
+    """Coordinates whose bits, taken in turn, give the place on the Hilbert curve.
 
     Source: J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004), from axes to the transposed index.
     """
@@ -85,5 +85,5 @@ def _hilbert(coordinates: Coordinates, bits: int) -> Coordinates:
 
 
 def _mask(axis: Coordinates, bit: int) -> Coordinates:
-    """All bits set where this one is."""
+    """All bits set where this bit is set."""
     return np.asarray(np.negative((axis >> np.uint16(bit)) & np.uint16(1)), np.uint16)

@@ -1,4 +1,4 @@
-"""The orders in which rows can be laid out in files."""
+"""Orders in which rows can be laid out in files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lakehouse_engine.errors import OptionError
 class SortLayout(StrEnum):
     """How rows are ordered by several columns. The values are those of `hoodie.layout.optimize.strategy`.
 
-    LINEAR: by the first column, rows of one value by the second, and so on. Z_ORDER and HILBERT: along a space-filling curve, on which
-    rows that are close in all columns are close together.
+    LINEAR: by the first column, then by the second within equal values, and so on. Z_ORDER and HILBERT: along a space-filling curve, which
+    keeps rows that are close in all columns close together.
     """
 
     LINEAR = "linear"
@@ -19,10 +19,10 @@ class SortLayout(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> SortLayout:
-        """The layout that a text names, in any case: `linear`, `z-order` (also `z_order`, `zorder`) or `hilbert`.
+        """Layout for a text in any case: `linear`, `z-order` (also `z_order`, `zorder`) or `hilbert`.
 
-        Source: `HoodieClusteringConfig.resolveLayoutOptimizationStrategy`, which knows `z-order` and the names of its constants.
-        Raises `OptionError` for another text.
+        Source: `HoodieClusteringConfig.resolveLayoutOptimizationStrategy`, which accepts `z-order` and the names of its constants. Raises
+        `OptionError` for another text.
         """
         word = text.strip().lower().replace("_", "-")
         try:

@@ -1,6 +1,6 @@
-"""Range ids: for each value of a column, in which part of the column's distribution it is.
+"""Range ids: the part of a column's distribution in which each value lies.
 
-Ids in the place of values make columns of every type and skew alike: a curve over ids cuts each column where its rows are.
+With ids instead of values, columns of any type and skew are alike: a curve over ids cuts each column where its rows are.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from lakehouse_engine.sorting.columns import chosen_columns, flat, numbers, orde
 from lakehouse_engine.sorting.curves import MOST_BITS
 
 DEFAULT_BITS = 10
-"""1023 ranges a column: far more than the files that one column can be cut into, and six columns fit a key of 64 bits."""
+"""1023 ranges per column: far more than the files into which one column can be cut, and six columns fit a key of 64 bits."""
 
 SAMPLE_ROWS = 100_000
-"""Rows of a sample: about a hundred a range, so that the ranges of a column differ by a tenth in their rows."""
+"""Size of a sample: about a hundred rows per range, so that the ranges of a column differ by a tenth in their rows."""
 
 _BLOCK = 32_768
-"""Values that are looked up together."""
+"""Values looked up together."""
 
 Ids = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRanges:
-    """Ranges of one column: the values from `bounds[i - 1]` to below `bounds[i]` have the id `ids[i]`. Nulls have 0.
+    """Ranges of one column: values from `bounds[i - 1]` up to, not including, `bounds[i]` have the id `ids[i]`. Nulls have 0.
 
-    `bounds` are values as `columns.ordered` has them, ascending and different; `ids` is ascending and one longer.
+    `bounds` are values in the form of `columns.ordered`, ascending and distinct; `ids` is ascending and one longer.
     """
 
     type: pa.DataType
@@ -43,7 +43,7 @@ class ColumnRanges:
 
     @classmethod
     def of(cls, sample: pa.Array | pa.ChunkedArray, bits: int) -> ColumnRanges:
-        """Ranges of about equal shares of a sample, which is of a type that `check_ordered` accepts."""
+        """Ranges of about equal shares of a sample, whose type `check_ordered` must accept."""
         kind = sample.type.value_type if pat.is_dictionary(sample.type) else sample.type
         values = ordered(sample.cast(kind)).drop_null()
         values = values.take(pc.sort_indices(values))
@@ -53,12 +53,12 @@ class ColumnRanges:
         bounds = values.take(pa.array(cuts[nulls:])) if len(values) else values
         starts = np.flatnonzero(_differ(bounds))
         edges = np.concatenate([[nulls], nulls + 1 + starts, [slots]])
-        # A frequent value is several slots wide: the middle one has the leading bits of its share of the rows.
+        # A frequent value spans several slots: the middle one has the leading bits of its share of the rows.
         middles = (edges[:-1] + edges[1:] - 1) // 2
         return cls(kind, bounds.take(pa.array(starts)), (1 + middles).astype(np.uint16))
 
     def of_values(self, column: pa.Array | pa.ChunkedArray) -> Ids:
-        """The id of each value."""
+        """Id of each value."""
         if pat.is_dictionary(column.type):
             encoded = flat(column.unify_dictionaries() if isinstance(column, pa.ChunkedArray) else column)
             ids: Ids = np.concatenate([self.of_values(encoded.dictionary), np.zeros(1, np.uint16)])
@@ -74,7 +74,7 @@ class ColumnRanges:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Ranges of the columns that rows are ordered by, under their names in lower case. Picklable.
+    """Ranges of the sort columns by their names in lower case. Picklable.
 
     Ids are numbers of `bits` bits; 0 is null.
     """
@@ -86,7 +86,7 @@ class Ranges:
     def of(cls, sample: pa.Table, columns: Sequence[str], bits: int = DEFAULT_BITS) -> Ranges:
         """Ranges of about equal shares of a sample's rows.
 
-        Raises `OptionError` as `chosen_columns`, and `ValueError` for a number of bits that is not 2 to 16.
+        Raises `OptionError` as `chosen_columns`, and `ValueError` if `bits` is not 2 to 16.
         """
         if not 2 <= bits <= MOST_BITS:
             raise ValueError(f"range ids have 2 to {MOST_BITS} bits, not {bits}")
@@ -94,8 +94,8 @@ class Ranges:
         return cls({name.lower(): ColumnRanges.of(sample.column(name), bits) for name in names}, bits)
 
     def of_rows(self, table: pa.Table, columns: Sequence[str]) -> Ids:
-        """The range ids of rows, (columns, rows). Raises `OptionError` as `chosen_columns`, `SchemaIncompatibleError` for a column that has
-        no ranges, or ranges of another type.
+        """Range ids of rows: (columns, rows). Raises `OptionError` as `chosen_columns`, `SchemaIncompatibleError` for a column without
+        ranges, or with ranges of another type.
         """
         names = chosen_columns(table.schema, columns)
         ids = np.empty((len(names), table.num_rows), np.uint16)
@@ -116,7 +116,7 @@ class Ranges:
 
 
 def _differ(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Where a sorted array has another value than before."""
+    """True where a sorted array's value differs from the one before."""
     differ = np.ones(len(values), np.bool_)
     if len(values) > 1:
         differ[1:] = np.asarray(pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)))
@@ -124,9 +124,10 @@ def _differ(values: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _ranges_of(values: pa.Array, bounds: pa.Array) -> npt.NDArray[np.intp]:
-    """For each value how many bounds are not above it; 0 for null.
+    """For each value, the number of bounds not above it; 0 for null.
 
-    Looks for all values in step. A loop without branches takes a third of the time of `np.searchsorted`, which has them mispredicted.
+    Searches for all values in step. A loop without branches takes a third of the time of `np.searchsorted`, whose branches are
+    mispredicted.
     """
     reached = _numbers_reached(bounds, values) if pat.is_integer(values.type) else _values_reached(bounds, values)
     found = np.zeros(len(values), np.intp)
@@ -137,7 +138,7 @@ def _ranges_of(values: pa.Array, bounds: pa.Array) -> npt.NDArray[np.intp]:
 
 
 _Reached = Callable[[npt.NDArray[np.intp]], npt.NDArray[np.bool_]]
-"""Of places among bounds, one a value: whether the bound there is not above the value. Places past the end count as the last."""
+"""For one place per value among the bounds: True if the bound there is not above the value. Places past the end count as the last."""
 
 
 def _numbers_reached(bounds: pa.Array, values: pa.Array) -> _Reached:

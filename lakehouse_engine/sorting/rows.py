@@ -1,4 +1,4 @@
-"""Rows in the order of a layout, in this process."""
+"""Sorts rows in the order of a layout, in this process."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from lakehouse_engine.sorting.layout import SortLayout
 from lakehouse_engine.sorting.ranges import SAMPLE_ROWS, Ranges
 
 _CHUNK_BYTES = 1 << 30
-"""Text in one chunk, whose offsets have 31 bits."""
+"""Most text in one chunk, whose offsets have 31 bits."""
 
 
 def sort_rows(table: pa.Table, columns: Sequence[str], layout: SortLayout) -> pa.Table:
-    """The rows in the order of a layout; equal rows keep their order. By one column every layout is LINEAR.
+    """Rows in the order of a layout; equal rows keep their order. By one column every layout is LINEAR.
 
-    Needs memory for the result, for the sort columns, and 24 bytes a row. Raises `OptionError` as `chosen_columns`.
+    Needs memory for the result, for the sort columns, and 24 bytes per row. Raises `OptionError` as `chosen_columns`.
     """
     return _taken(table, sort_order(table, columns, layout))
 
 
 def sort_order(table: pa.Table, columns: Sequence[str], layout: SortLayout) -> npt.NDArray[np.int64]:
-    """The row numbers in the order of a layout. Raises as `sort_rows`."""
+    """Row numbers in the order of a layout. Raises as `sort_rows`."""
     names = chosen_columns(table.schema, columns)
     if layout is SortLayout.LINEAR or len(names) == 1:
         return _linear_order(table.select(names))
@@ -37,10 +37,10 @@ def sort_order(table: pa.Table, columns: Sequence[str], layout: SortLayout) -> n
 
 
 def curve_keys(table: pa.Table, columns: Sequence[str], layout: SortLayout, ranges: Ranges) -> pa.Array:
-    """The place of each row on the curve of a layout through the ranges of the columns. Sorted keys are sorted rows.
+    """Place of each row on a layout's curve through the columns' ranges. Sorting the keys sorts the rows.
 
-    The type is `uint64`, or fixed size binary where the range ids of all columns have more than 64 bits. Rows whose values are in the
-    same ranges have the same key, for LINEAR too. Raises as `Ranges.of_rows`.
+    The type is `uint64`, or fixed size binary if the range ids of all columns have more than 64 bits. Rows with values in the same ranges
+    have the same key, for LINEAR too. Raises as `Ranges.of_rows`.
     """
     keys = _places(table, columns, layout, ranges)
     if len(keys) == 1:
@@ -50,7 +50,7 @@ def curve_keys(table: pa.Table, columns: Sequence[str], layout: SortLayout, rang
 
 
 def sample_of(table: pa.Table, rows: int = SAMPLE_ROWS) -> pa.Table:
-    """Some rows, the same each time; all of them where they are not more than `rows`."""
+    """A sample of up to `rows` rows, the same each time; all rows if there are not more."""
     if table.num_rows <= rows:
         return table
     chosen = np.unique(np.random.default_rng(table.num_rows).integers(0, table.num_rows, rows))
@@ -65,7 +65,7 @@ def _linear_order(table: pa.Table) -> npt.NDArray[np.int64]:
     arrays: list[pa.Array] = []
     for column in table.columns:
         values = ordered(column)
-        # Arrow's nulls come last unless that is said in a way that differs between its versions.
+        # Arrow puts nulls last by default, and its versions differ in how to change that.
         arrays += [values.is_valid(), values] if values.null_count else [values]
     names = [str(number) for number in range(len(arrays))]
     keys = pa.Table.from_arrays(arrays, names)
@@ -77,7 +77,7 @@ def _stable_order(keys: Keys) -> npt.NDArray[np.int64]:
 
 
 def _taken(table: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows in another order, a column at a time."""
+    """The rows in another order, taken column by column."""
     return pa.Table.from_arrays([_taken_column(column, order) for column in table.columns], schema=table.schema)
 
 

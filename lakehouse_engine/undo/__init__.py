@@ -1,1 +1,1 @@
-"""Bringing a table back: savepoints, rollback and restore as a user asks for them."""
+"""Brings a table back to an earlier state: savepoints, rollback and restore at a user's request."""

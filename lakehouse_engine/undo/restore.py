@@ -1,7 +1,7 @@
-"""Bring a table back to a savepoint, or to an instant whose files are all there (hudi-format 10.3; Hudi `restoreToSavepoint`).
+"""Restores a table to a savepoint, or to an instant whose files are all there (hudi-format 10.3; Hudi `restoreToSavepoint`).
 
-Everything is checked first (`plan`). The plan is written to the timeline before anything is changed; from then on the restore is done by
-whoever gets the table lock next, this process or, when it dies, the one after (`execute`).
+Everything is checked first (`plan`). The plan is written to the timeline before anything is changed; from then on the next holder of the
+table lock carries the restore out: this process or, if it dies, the next writer (`execute`).
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ def restore(
     """Take back every write after a savepoint (name, instant or "latest") or after the completed write `to`.
 
     Commits after a savepoint may have been archived, compacted and cleaned meanwhile. `cascade` deletes later savepoints as part of the
-    restore. A dry run says which instants, files and rows would go, and changes nothing. `instant` of the result is None where the table
-    is at the target already. A restore that was cut off before is finished first. `accept_future`: go on from instants that a wrong clock
-    put into the future; the restore, and what is written after it, comes behind them.
+    restore. A dry run says which instants, files and rows would go, and changes nothing. `instant` of the result is None if the table is at
+    the target already. Finishes an interrupted restore first. `accept_future`: continue from instants that a wrong clock put into the
+    future; the restore and later writes come after them.
 
-    Raises, with the table unchanged, `SavepointError` where there is no such savepoint, `RestoreError` where later savepoints would be
-    lost, `RollbackError` where a compaction that would be taken back is running, `InstantNotFoundError` and `InstantCleanedError` where
-    `to` is no completed write or its files are gone, `MissingFileError` where a file that a savepoint should have kept is lost,
-    `OptionError` unless one of `savepoint` and `to` is given, and `LockTimeoutError` while another writer is at work; and
-    `RestoreUnfinishedError` where the restore has begun, for readers too, and whoever changes the table next has to finish it.
+    Raises, with the table unchanged, `SavepointError` if there is no such savepoint, `RestoreError` if later savepoints would be lost,
+    `RollbackError` if a compaction to take back is running, `InstantNotFoundError` if `to` is not a completed write, `InstantCleanedError`
+    if its files are gone, `MissingFileError` if a file that a savepoint should have kept is lost, `OptionError` unless exactly one of
+    `savepoint` and `to` is given, and `LockTimeoutError` while another writer is at work. Raises `RestoreUnfinishedError`, as readers do
+    then, if the restore has begun and the next change of the table must finish it.
     """
     if dry_run:
         return plan_restore(TableState.load(storage), savepoint, to, cascade=cascade).result(None, dry_run=True)
     if accept_future:
-        plan_restore(TableState.load(storage), savepoint, to, cascade=cascade)  # a restore that is refused accepts nothing
+        plan_restore(TableState.load(storage), savepoint, to, cascade=cascade)  # a refused restore must not accept instants
         accept(storage, lock_timeout_ms=lock_timeout_ms)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms, corrupt_writes=True, alone_ms=lock_timeout_ms) as state:
-        # Whoever finishes this restore finds the partitions of later writes by them.
+        # The process that finishes this restore finds the partitions of later writes by their metafiles.
         put_back_metafiles(state)
         planned = plan_restore(state, savepoint, to, cascade=cascade)
         if not planned.is_needed:

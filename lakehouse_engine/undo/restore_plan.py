@@ -1,4 +1,4 @@
-"""What a restore would do, with every check made before anything is changed."""
+"""Plans a restore, with every check made before anything is changed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """A restore that passed its checks. `instants` are those to take back, newest first, archived ones included."""
+    """A restore that passed its checks. `instants` are those to take back, newest first, including archived ones."""
 
     target: str
     savepoint: str | None
@@ -92,8 +92,8 @@ def plan_restore(state: TableState, savepoint: str | None, to: str | None, *, ca
 def _check_complete(state: TableState, target: str) -> None:
     """Raise as `complete_slices` unless every file of the table as of `target` is there.
 
-    A write that is to be taken back may be damaged. Where it is known what archived writes left, they and those up to the target say alone
-    what must be there.
+    A write that will be taken back may be damaged. If it is known what archived writes left, those and the writes up to the target alone
+    determine which files must be there.
     """
     try:
         complete_slices(state, state.order.moment(target))
@@ -112,7 +112,7 @@ def _check_complete(state: TableState, target: str) -> None:
 def _target(
     state: TableState, known: Mapping[str, HoodieSavepointMetadata], savepoint: str | None, to: str | None
 ) -> tuple[str, str | None]:
-    """The instant to go back to, and the name of the savepoint on it (its instant where it has none)."""
+    """Instant to go back to, and the name of its savepoint (the instant if it has no name); None without a savepoint."""
     if (savepoint is None) == (to is None):
         raise OptionError("a restore goes to a savepoint or to an instant: give one of savepoint= and to=", table=state.config.name)
     if savepoint is not None:
@@ -183,7 +183,7 @@ def _check_pinned(state: TableState, target: str, metadata: HoodieSavepointMetad
 def _later_writes(state: TableState, target: str, writers: Iterable[str]) -> Iterator[Instant]:
     """Writes after the target, newest first: those on the active timeline in any state, and archived ones that count.
 
-    `writers`: of the files that go. Where archive files are damaged, they tell of writes that nothing else does.
+    `writers`: instants of the files to remove. If archive files are damaged, only these show some of the writes.
     """
     found = {instant.requested_time: instant for instant in state.timeline.writes().newer_than(target)}
     if state.timeline.is_before_start(target):
@@ -201,13 +201,13 @@ def _later_writes(state: TableState, target: str, writers: Iterable[str]) -> Ite
 
 
 def _taken_back(state: TableState) -> frozenset[str]:
-    """What earlier restores took back stays in the archive."""
+    """Instants that earlier restores took back: these stay in the archive."""
     records = restores(state.active, state.timeline)
     return frozenset(time for record in records for time in record.rolled_back)
 
 
 def _only_marks(state: TableState, instant: Instant, target: str) -> bool:
-    """Whether it is the empty write with which an earlier restore to the same instant ended."""
+    """True for the empty write with which an earlier restore to the same instant ended."""
     metadata = _metadata(state, instant)
     return metadata is not None and metadata.extra_metadata.get(RESTORED_KEY) == target
 
@@ -218,7 +218,7 @@ def _rows(state: TableState, instant: Instant) -> int:
 
 
 def _metadata(state: TableState, instant: Instant) -> HoodieCommitMetadata | None:
-    """None for an instant that is not completed or archived, and for a torn one: it is to be taken back as it is."""
+    """Commit metadata; None for an instant that is not completed or is archived, and for a damaged one, which is taken back as it is."""
     if not instant.is_completed or instant not in state.timeline.instants:
         return None
     try:

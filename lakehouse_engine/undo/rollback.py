@@ -1,11 +1,11 @@
-"""Take the newest write back on request.
+"""Takes the newest write back on request.
 
- 1. checks: nothing newer, no savepoint on it, and the table as it was before is still there with all its files
- 2. `<instant>.rollback.requested`: the plan; from here on a crash is picked up from it
- 3. the completed file of the write goes: it is not published any more
+ 1. checks: nothing newer, no savepoint on it, and the table before it is still there with all its files
+ 2. `<instant>.rollback.requested`: the plan; from here on the rollback can be continued after a crash
+ 3. deletes the completed file of the write, so that it is no longer published
  4. the rest is `execute_rollback`
 
-Plans of table services that are newer than the write may rest on it, and are taken back before it, each by a rollback of its own.
+Plans of table services that are newer than the write may build on it; they are taken back before it, each by its own rollback.
 """
 
 from __future__ import annotations
@@ -46,14 +46,13 @@ logger = logging.getLogger(__name__)
 
 
 def rollback(storage: Storage, *, instant: str | None = None, lock_timeout_ms: int, dry_run: bool = False) -> RollbackResult:
-    """Take back the newest completed write (`instant` None or its time), or a compaction or clustering that is planned and not completed.
+    """Take back the newest completed write (`instant` None or its time), or a planned, incomplete compaction or clustering.
 
-    An instant that was rolled back before is answered with what that rollback did. A dry run says what would go, and changes nothing.
-    Raises `RollbackError` where newer writes exist (restore the table instead), where a savepoint keeps the write, where it is the oldest
-    that is not archived, and where a compaction to be taken back is running; `InstantNotFoundError` where there is no such write;
-    `InstantCleanedError` where files of the table as it was before are gone. All these with nothing changed; `RollbackUnfinishedError`
-    where it has begun, and whoever changes the table next has to finish it, and `CommitOutcomeUnknownError` where an object store did not
-    answer for its plan.
+    For an instant that was rolled back before, returns what that rollback did. A dry run says what would go, and changes nothing. Raises,
+    with nothing changed, `RollbackError` if newer writes exist (restore the table instead), if a savepoint keeps the write, if it is the
+    oldest that is not archived, or if a compaction to take back is running; `InstantNotFoundError` if there is no such write;
+    `InstantCleanedError` if files of the table before it are gone. Raises `RollbackUnfinishedError` if the rollback has begun and the next
+    change of the table must finish it, and `CommitOutcomeUnknownError` if an object store did not answer when the plan was written.
     """
     if dry_run:
         state = TableState.load(storage)
@@ -70,24 +69,24 @@ def rollback(storage: Storage, *, instant: str | None = None, lock_timeout_ms: i
             return _take_back(state, target)
 
 def rows_written(state: TableState, instant: Instant) -> int:
-    """Rows that a write inserted, updated or deleted; none for one that is not completed, or only rewrote what was there."""
+    """Rows that a write inserted, updated or deleted; 0 if it is not completed, or only rewrote rows."""
     if not (instant.is_completed and instant.action.is_write):
         return 0
     return rows_of(state.commit_metadata(instant))
 
 
 def rows_of(metadata: HoodieCommitMetadata) -> int:
-    """Rows that a commit inserted, updated or deleted; none for one that only rewrote what was there."""
+    """Rows that a commit inserted, updated or deleted; 0 if it only rewrote rows."""
     if metadata.operation_type in REWRITES:
         return 0
     return sum(stat.num_inserts + stat.num_update_writes + stat.num_deletes for stat in metadata.write_stats())
 
 def _changed_rows(state: TableState, instant: Instant) -> bool:
-    """Whether a reader may have read something of a write that is gone without it: no service changes rows."""
+    """True if a reader may have read rows that go with this write; services change no rows."""
     return instant.is_completed and state.commit_metadata(instant).operation_type not in REWRITES
 
 def is_service_plan(state: TableState, instant: Instant) -> bool:
-    """Whether a pending instant is a compaction or clustering, which waits for whoever runs it, and no write."""
+    """True for a pending compaction or clustering, which waits to be run; False for a write."""
     if instant.is_completed:
         return False
     if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
@@ -95,7 +94,7 @@ def is_service_plan(state: TableState, instant: Instant) -> bool:
     return may_cluster(instant) and bool(clustering_groups(state, instant))
 
 def _chosen(state: TableState, instant_time: str | None) -> tuple[Instant, list[Instant]]:
-    """What to take back, and the plans of services (newest first) to take back before it."""
+    """The instant to take back, and the plans of services (newest first) to take back before it."""
     target = _target(state, instant_time)
     savepoint = savepoint_metadata(state).get(target.requested_time)
     if savepoint is not None:
@@ -129,7 +128,7 @@ def _target(state: TableState, instant_time: str | None) -> Instant:
     return found
 
 def _check_before(state: TableState, target: Instant) -> None:
-    """The table as it was before the write must be whole: what a clean took in reliance on the write does not come back."""
+    """Check that the table before the write is complete: files that a clean deleted because of the write do not come back."""
     time = target.requested_time
     if state.proven_since == time:
         raise _refused(state, target, "the writes before it are archived, so it cannot be told whether the table before it is whole")
@@ -155,7 +154,7 @@ def _take_back(state: TableState, target: Instant) -> RollbackResult:
     requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
     try:
         claim(state, clock, requested, encode_plan(plan, note=WAS_PUBLISHED if _changed_rows(state, target) else None))
-        # One that archiving wrote and then died counts the write.
+        # A checkpoint of an archiving that died may count the write.
         LiveCheckpoints(state.storage).forget_from(target.requested_time)
         timeline.delete(target.at(State.COMPLETED))
         metadata = execute_rollback(state, timeline.to_inflight(requested), plan)
@@ -188,7 +187,7 @@ def _would(state: TableState, target: Instant) -> RollbackResult:
     )
 
 def _done(state: TableState, instant_time: str) -> RollbackResult | None:
-    """What a completed rollback of that instant did, if there is one, and the instant is gone: also one that was resumed just now."""
+    """Result of a completed rollback of that instant, including one just resumed; None if there is none, or the instant is still there."""
     if state.timeline.writes().contains(instant_time):
         return None
     timeline = state.active

@@ -1,12 +1,12 @@
 """Savepoints: a completed write whose files stay until the savepoint is deleted (hudi-format 10.1; Hudi `SavepointActionExecutor`).
 
- 1. under the table lock, the slices that make the table as of the instant, every file of them listed
- 2. `<instant>.savepoint.inflight`, then `<instant>.savepoint` with the names of the files: from here on they are pinned
- 3. the same in the inflight file, so that the savepoint is missed, and can be put back, where somebody deletes its completed file
+ 1. under the table lock, finds the slices of the table as of the instant, and checks that every file is listed
+ 2. writes `<instant>.savepoint.inflight`, then `<instant>.savepoint` with the names of the files: from here on they are pinned
+ 3. writes the same content to the inflight file, so that the savepoint can be missed and put back if its completed file is deleted
     (`commit.leftovers.savepoints`)
 
-A crash before it is completed leaves an empty inflight file, which is no savepoint: the next savepoint that is made or deleted removes it.
-Deletion removes the inflight file first, so that its one step that counts is the removal of the completed one.
+A crash before completion leaves an empty inflight file, which is not a savepoint: creating or deleting the next savepoint removes it.
+Deletion removes the inflight file first, so that removing the completed file is the step that decides.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def create_savepoint(
 ) -> Savepoint:
     """Pin the table as of a completed write (None: the newest). `user` None is the user of this process.
 
-    Asked again without a name, or with the name that it has, an existing savepoint of that write is the answer. A dry run says what
-    would be pinned, and changes nothing. Raises `SavepointError` for a name that is taken or none, for a table without commits, and for a
-    write that has a savepoint of another name; `InstantNotFoundError` where the instant is no completed write of the active timeline;
-    `InstantCleanedError` where files as of it were cleaned, and `MissingFileError` where one is lost.
+    Returns the existing savepoint of that write if no name is given, or its own. A dry run says what would be pinned, and changes nothing.
+    Raises `SavepointError` for an invalid name or one already taken, for a table without commits, and for a write that has a savepoint of
+    another name; `InstantNotFoundError` if the instant is not a completed write of the active timeline; `InstantCleanedError` if files as
+    of it were cleaned, and `MissingFileError` if one is lost.
     """
     if name is not None:
         check_name(name)
@@ -79,7 +79,8 @@ def create_savepoint(
 
 
 def _keep_copy(state: TableState, timeline: ActiveTimeline, inflight: Instant, content: bytes) -> None:
-    """Not in an object store: a copy that comes late, after the savepoint was deleted, would bring it back."""
+    """Copy the savepoint to its inflight file. Not in an object store: a copy delayed until after a deletion would restore the savepoint.
+    """
     if in_object_store(state.storage):
         return
     try:
@@ -89,10 +90,10 @@ def _keep_copy(state: TableState, timeline: ActiveTimeline, inflight: Instant, c
 
 
 def delete_savepoint(storage: Storage, savepoint: str, *, lock_timeout_ms: int, dry_run: bool = False) -> Savepoint:
-    """Delete a savepoint by name or instant ("latest": the newest); what was pinned only by it, the next clean may delete.
+    """Delete a savepoint by name or instant ("latest": the newest); the next clean may delete what only it pinned.
 
-    Of a savepoint that was begun and not completed, the instant may be given too. A dry run says what would be deleted, and changes
-    nothing. Raises `SavepointError` where there is none, naming those there are, and where commits after it are archived and it replaced
+    The instant may also be that of a savepoint that was begun and not completed. A dry run says what would be deleted, and changes nothing.
+    Raises `SavepointError` if there is no such savepoint, naming the existing ones, and if commits after it are archived and it replaced
     files that another savepoint still pins.
     """
     if dry_run:
@@ -117,14 +118,14 @@ def _deletable(state: TableState, savepoint: str) -> Savepoint:
 
 
 def list_savepoints(state: TableState) -> list[Savepoint]:
-    """Every completed savepoint, oldest first. `bytes` are those of the pinned files that are there."""
+    """Every completed savepoint, oldest first. `bytes` is the size of the pinned files that exist."""
     return _described(state, savepoint_metadata(state))
 
 
 def find_savepoint(state: TableState, name_or_instant: str, known: Mapping[str, HoodieSavepointMetadata]) -> Savepoint:
-    """The savepoint of that name or instant; "latest" is the newest. `known`: what `savepoint_metadata` said of this state.
+    """Savepoint with that name or instant; "latest" is the newest. `known`: result of `savepoint_metadata` for this state.
 
-    Raises `SavepointError` naming those there are.
+    Raises `SavepointError` naming the existing ones.
     """
     if name_or_instant == LATEST:
         chosen = state.order.sorted(known)[-1:]
@@ -141,7 +142,7 @@ def find_savepoint(state: TableState, name_or_instant: str, known: Mapping[str, 
 def _planned(
     state: TableState, instant: str | None, name: str | None, comment: str, user: str | None
 ) -> tuple[Savepoint, HoodieSavepointMetadata | None]:
-    """The savepoint, and the record to write, which is None where it is there already."""
+    """The savepoint, and the record to write; None if it exists already."""
     target = _target(state, instant)
     known = savepoint_metadata(state)
     existing = known.get(target)
@@ -176,7 +177,7 @@ def current_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        return "unknown"  # a container may run under a number that has no name
+        return "unknown"  # in a container, the user id may have no name
 
 
 def _target(state: TableState, instant: str | None) -> str:
@@ -197,7 +198,7 @@ def _target(state: TableState, instant: str | None) -> str:
 
 
 def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> dict[str, HoodieSavepointPartitionMetadata]:
-    """What a savepoint of that instant keeps of the slices that make the table as of it."""
+    """Files that a savepoint of that instant pins, by partition; `slices` are the table as of it."""
     names: dict[str, list[str]] = {}
     moment, unpublished = state.order.moment(instant_time), _unpublished(state)
     promises, told = _promises(state, moment), state.manifest.told(moment)
@@ -214,34 +215,34 @@ def pins(state: TableState, instant_time: str, slices: Iterable[FileSlice]) -> d
 
 
 def _unpublished(state: TableState) -> dict[str, str]:
-    """Log files that a log compaction made which is not completed, by path, and its time."""
+    """Log files made by a log compaction that is not completed: its time by path."""
     pending = [instant.requested_time for instant in state.timeline.pending() if instant.action is Action.LOG_COMPACTION]
     return {path: time for time in pending for path in marked_files(state.storage, time)}
 
 
 def _is_dead(state: TableState, log: LogFile, compaction: str | None) -> bool:
-    """Whether a log file is of a log compaction that died, and nobody else: none of the table is in it, and the next run must delete it."""
+    """True if only a log compaction that died wrote the log file: it has no rows of the table, and the next run must delete it."""
     return compaction is not None and log_owners(state.storage, log).only(compaction)
 
 
 def _is_pinned(state: TableState, log: LogFile, promises: Sequence[LogPromise], moment: str, told: ToldLogs) -> bool:
-    """Whether a log file has anything of the table as of the moment. Hudi pins what later writes logged to the same slices, too.
+    """True if the log file has data of the table as of the moment. Hudi also pins what later writes logged to the same slices.
 
-    `told`: the writes of which all files are known as of the moment. What one of them is said to have written elsewhere is a stray, which
-    no read counts; kept, it would come back with the savepoint once nobody knows that any more.
+    `told`: writes whose files are all known as of the moment. Any other block of such a write is a stray, which reads ignore; if pinned, it
+    would come back with the savepoint once that knowledge is lost.
     """
     if any(state.order.is_visible(promise.instant_time, moment) for promise in promises):
         return True
     if any(promise.start == 0 for promise in promises):
-        return False  # a later write began it
-    # Whoever began it is archived, or was rolled back: then it may be newer, and only its blocks tell.
+        return False  # a later write began the file
+    # The write that began it is archived or was rolled back: it may be newer, so only the file's blocks decide.
     owners = log_owners(state.storage, log)
     older = [writer for writer in owners.writers if state.order.is_visible(writer, moment)]
     return not owners.writers or bool(older and owners.takes_back) or any(log.is_cdc or not told.tells(writer) for writer in older)
 
 
 def _promises(state: TableState, moment: str) -> dict[str, list[LogPromise]]:
-    """What is known to have been written to each log file, of the table now and as of the moment."""
+    """Known writes to each log file, from the table now and as of the moment."""
     by_path: dict[str, list[LogPromise]] = {}
     for promises in (*state.manifest.promises(None).values(), *state.manifest.promises(moment).values()):
         for promise in promises:
@@ -274,7 +275,7 @@ def _describe(instant_time: str, metadata: HoodieSavepointMetadata, sizes: Mappi
 
 
 def _begun(state: TableState) -> Sequence[str]:
-    """Times of savepoints that were begun and not completed."""
+    """Times of incomplete savepoints."""
     return [instant.requested_time for instant in state.timeline.pending() if instant.action is Action.SAVEPOINT]
 
 

@@ -1,16 +1,15 @@
-"""Move instants to the archived timeline. A crash anywhere leaves a table that reads the same, and the next archiving finishes:
+"""Moves instants to the archived timeline. A crash at any point leaves a table that reads the same; the next archiving finishes:
 
- 0. where another program wrote one of them, the table's properties say from now on that paths are no word on its rows
- 1. small files of the archive become one, then the instants are in one more, durable (`writers`)
- 2. a checkpoint of the files that they left, durable
- 3. their requested and inflight files are deleted, and that is durable before
- 4. their completed files are deleted, oldest first
- 5. older checkpoints are deleted, and files of the history that are merged into others for long enough
+ 0. if another program wrote one of them, records in the table's properties that paths do not prove what rows hold
+ 1. merges small files of the archive, then writes the instants to a new one, durably (`writers`)
+ 2. writes a checkpoint of the files that they left, durably
+ 3. deletes their requested and inflight files, durably before 4
+ 4. deletes their completed files, oldest first
+ 5. deletes older checkpoints, and files of the history that were merged into others long enough ago
 
-After 1, instants are on both timelines, which no reader of the active one notices; whoever archives next looks at the newest archive
-file and goes on with 2. The checkpoint counts for readers once 4 is done. An instant never loses its completed file while it has others:
-it would be taken for a dead write. Before 1, commits of savepoints are kept aside (`KeptCommits`), so that the table can be restored to
-them.
+After 1, instants are on both timelines, which readers of the active one do not notice; the next archiving looks at the newest archive file
+and continues with 2. The checkpoint counts for readers once 4 is done. An instant never loses its completed file while it has other files:
+it would look like a dead write. Before 1, commits of savepoints are kept aside (`KeptCommits`), so that the table can be restored to them.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 _States = dict[tuple[str, str], list[tuple[Instant, StoredFile]]]
-"""State files of instants by time and the action that they complete as, in order of state."""
+"""State files of instants by time and completed action, in order of state."""
 
 
 def finish_archiving(state: TableState) -> list[Instant]:
-    """Remove from the active timeline what a crash left there after it was archived. The table lock is held."""
+    """Remove instants that are archived but that a crash left on the active timeline. The table lock is held."""
     writer = archive_writer(state)
     KeptCommits(state.storage, state.layout).forget_all_but(state.timeline.savepointed)
     LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
@@ -48,7 +47,7 @@ def finish_archiving(state: TableState) -> list[Instant]:
     if both:
         logger.info("%d archived instants of %s are on the active timeline still; removing them", len(both), state.config.name)
         files = _state_files(state)
-        # A savepoint may have been made on one of them since.
+        # Since then, a savepoint may have been made on one of them.
         _keep_aside(state, [files[_key(instant)] for instant in both if _is_savepointed(state, instant)])
         keep_savepointed(state)
         _take_away(state, both, files, state.archived_timeline.newest_number())
@@ -56,8 +55,10 @@ def finish_archiving(state: TableState) -> list[Instant]:
 
 
 def _without_put_back(state: TableState, both: Sequence[Instant]) -> list[Instant]:
-    """A restore to an archived write put it back on the active timeline, where it stays. Not so where a later write goes: then it was
-    archived again since, and the timeline would begin with it, so that none of the later ones counted any more.
+    """Without writes that a restore put back on the active timeline: these stay.
+
+    Such a write goes if a later write goes: then it was archived again since, and the timeline would begin with it, so that none of the
+    later ones counted.
     """
     put_back = {record.target for record in restores(state.active, state.timeline)}
     last = latest(instant.requested_time for instant in both if instant.action.is_write)
@@ -65,9 +66,9 @@ def _without_put_back(state: TableState, both: Sequence[Instant]) -> list[Instan
 
 
 def execute_archive(state: TableState, instants: Sequence[Instant], options: ArchiveOptions) -> tuple[str, ...]:
-    """Archive completed instants, in that order; paths of the archive files that were written. The table lock is held.
+    """Archive completed instants, in that order; returns paths of the written archive files. The table lock is held.
 
-    Raises `CorruptInstantError` for a completed file that is torn, before anything is changed.
+    Raises `CorruptInstantError` for a damaged completed file, before anything is changed.
     """
     files, writer = _state_files(state), archive_writer(state)
     write = writer.read([files[_key(instant)] for instant in instants])
@@ -81,7 +82,7 @@ def execute_archive(state: TableState, instants: Sequence[Instant], options: Arc
 
 
 def _remember_other_writers(state: TableState, instants: Sequence[Instant]) -> None:
-    """Readers that go by partition paths ask who wrote, of the active timeline alone (`read.pruning`)."""
+    """Record in the properties if another program wrote one of them: `read.pruning` looks for writers only on the active timeline."""
     writes = [instant for instant in instants if instant.is_completed and instant.action.is_write]
     if state.config.partition_fields and paths_may_tell(state.config) and has_other_writers(state, writes):
         ConfigStore(state.storage).update({ROWS_KEEP_PARTITIONS_KEY: "true"})
@@ -99,7 +100,7 @@ def _is_savepointed(state: TableState, instant: Instant) -> bool:
 
 
 def _keep_aside(state: TableState, commits: Iterable[Sequence[tuple[Instant, StoredFile]]]) -> None:
-    """Before anything says that they are archived: a restore needs them whole, and the archive does not keep all that they say."""
+    """Keep commits aside before they count as archived: a restore needs them whole, and the archive does not keep all their content."""
     kept = KeptCommits(state.storage, state.layout)
     for files in commits:
         kept.keep((instant, state.storage.read(file.path)) for instant, file in files if instant.action is not Action.SAVEPOINT)

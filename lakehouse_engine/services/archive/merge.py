@@ -1,9 +1,9 @@
-"""Few files in the archive: small ones become one, as with `hoodie.archive.merge.enable` of Hudi's archiver up to 0.15.
+"""Merges small files of the archive, like `hoodie.archive.merge.enable` of Hudi's archiver up to 0.15.
 
-The merged file is written, durable, and then what it is made of is deleted. There is no plan, unlike in Hudi, whose merged file may be
-torn: ours is there as a whole or not at all, and an instant that is in several files counts once. What a process that died left is
-deleted by the next archiving, which finds the merged file to be the newest, or goes with the next merge. While a plan of Hudi's is there
-nothing is merged: its torn file may look whole.
+The merged file is written, durably, and then its sources are deleted. There is no plan, unlike in Hudi, whose merged file may be torn: here
+it exists as a whole or not at all, and an instant in several files counts once. Sources that a dead process left are deleted by the next
+archiving, if the merged file is the newest, or go with the next merge. While a plan of Hudi's exists nothing is merged: its torn file may
+look whole.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from lakehouse_engine.timeline.archived import ArchivedTimeline
 logger = logging.getLogger(__name__)
 
 _TRIFLE = 64
-"""Files of less than that part of the largest one are merged with any others."""
+"""Files smaller than this fraction of the largest allowed are merged with any others."""
 _MOST = 500
-"""Files that are merged at once: under the table's lock each is read and deleted."""
+"""Most files merged at once: each is read and deleted under the table's lock."""
 
 
 def merge_archive_files(archive: ArchivedTimeline, options: ArchiveOptions, counted: int = 0) -> str | None:
-    """Merge the newest files of the archive where there are enough small ones; the path of the merged one. The table lock is held.
-    `counted` as in `ArchivedTimeline.next_number`.
+    """Merge the newest files of the archive if there are enough small ones; returns the path of the merged one. The table lock is held.
 
-    Archiving goes on without it: what fails is logged, and tried again by the next one.
+    `counted` as in `ArchivedTimeline.next_number`. On failure archiving continues: it is logged, and the next archiving tries again.
     """
     try:
         return _merge(archive, options, counted) if options.merges else None
@@ -53,23 +52,23 @@ def _merge(archive: ArchivedTimeline, options: ArchiveOptions, counted: int) -> 
 
 
 def _replace(archive: ArchivedTimeline, path: str, sources: Mapping[str, Sequence[LogBlock]]) -> None:
-    # What a dead merge left beside the file that it wrote is in there already.
+    # Files that a dead merge left beside its merged file are in that file already.
     twice = {name for blocks in sources.values() for name in merged_from(blocks)}
     archive.storage.create(path, merge_archives({name: blocks for name, blocks in sources.items() if name not in twice}))
     remove_merged(archive, sources)
 
 
 def remove_merged(archive: ArchivedTimeline, names: Iterable[str]) -> None:
-    """Remove files of the archive that are in a merged one, as far as they are there."""
+    """Remove archive files that are in a merged one, if they exist."""
     removed = [name for name in names if archive.storage.delete(f"{archive.path}/{name}")]
     if removed:
         archive.storage.sync(archive.path)
 
 
 def mergeable(files: Sequence[StoredFile], options: ArchiveOptions) -> Sequence[StoredFile]:
-    """Of archive files, oldest first, the newest that are worth merging; none where they are too few.
+    """The newest archive files that are worth merging, from `files`, oldest first; none if they are too few.
 
-    One that is not a trifle is merged again only with as much as it has itself, so that each record is written a few times in all.
+    A larger file is merged again only with at least its own size, so that each record is rewritten only a few times in all.
     """
     taken, size = 0, 0
     for file in reversed(files[-_MOST:]):
@@ -81,7 +80,7 @@ def mergeable(files: Sequence[StoredFile], options: ArchiveOptions) -> Sequence[
 
 
 def _whole(archive: ArchivedTimeline, files: Sequence[StoredFile]) -> dict[str, list[LogBlock]]:
-    """Blocks of `files` by name, newest first, without a damaged one and those before it: it stays as it is, for `verify` to tell."""
+    """Blocks of `files` by name, newest first, up to a damaged one; this and older ones stay, for `verify` to report."""
     found: dict[str, list[LogBlock]] = {}
     for file in reversed(files):
         data = archive.storage.read(file.path)

@@ -1,7 +1,7 @@
-"""Savepointed commits that archiving passed by, as Hudi's own archiver leaves them with `hoodie.archive.beyond.savepoint`.
+"""Savepointed commits that archiving passed by, as Hudi's archiver leaves them with `hoodie.archive.beyond.savepoint`.
 
-Readers take everything older than the first commit without a savepoint for committed. A commit that loses its savepoint would become that
-first one, and what was written between it and the next active commit would vanish. So it is archived before its savepoint is deleted.
+Readers take everything older than the first commit without a savepoint for committed. A commit that lost its savepoint would become that
+first one, and writes between it and the next active commit would vanish. So it is archived before its savepoint is deleted.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def archive_passed(state: TableState, instant_time: str) -> bool:
-    """Archive the commit of a savepoint that is about to be deleted, if archiving has passed it by; whether it did.
+    """Archive the commit of a savepoint that will be deleted, if archiving has passed it by; returns True if it did.
 
-    To be called under the table lock, while the savepoint is there. Raises as `check_passed`.
+    Call it under the table lock, before the savepoint is deleted. Raises as `check_passed`.
     """
     commit = check_passed(state, instant_time)
     if commit is None:
@@ -28,9 +28,9 @@ def archive_passed(state: TableState, instant_time: str) -> bool:
 
 
 def check_passed(state: TableState, instant_time: str) -> Instant | None:
-    """The commit of a savepoint that archiving has passed by, None where it has not.
+    """Commit of a savepoint that archiving has passed by; None if it has not.
 
-    Raises `SavepointError` for a replace commit of which replaced files are still there: archived, it would not hide them any more.
+    Raises `SavepointError` for a replace commit whose replaced files still exist: once archived, it would no longer hide them.
     """
     commit = next((found for found in state.timeline.completed().writes() if found.requested_time == instant_time), None)
     if commit is None or not is_later(state.proven_since, instant_time):

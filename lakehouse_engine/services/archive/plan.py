@@ -1,4 +1,5 @@
-"""Which instants leave the active timeline (hudi-format 8; Hudi `HoodieTimelineArchiver.getInstantsToArchive`). Changes nothing."""
+"""Selects the instants that leave the active timeline (hudi-format 8; Hudi `HoodieTimelineArchiver.getInstantsToArchive`). Changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +44,11 @@ class _Stop:
 
 
 def plan_archive(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> PlannedArchive:
-    """What archiving takes from the active timeline of `state` now.
+    """Instants that archiving takes from the active timeline of `state` now.
 
-    Writes go once there are more than `max_commits`, down to `min_commits`, oldest first and without leaving one out. Cleans and
-    rollbacks have a count of their own, and none goes before the writes that are older. Savepoints, restores and rollbacks that took rows
-    from the table (incremental readers look for both) and everything that is pending stay.
+    Once there are more than `max_commits` writes, they go down to `min_commits`, oldest first and without gaps. Cleans and rollbacks are
+    counted separately, and none goes before older writes. Savepoints, restores and rollbacks that took rows from the table (incremental
+    readers look for both) and everything pending stay.
     """
     leaving, kept, oldest = _writes(state, options, clean, compaction)
     services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state, action, options, oldest)]
@@ -55,8 +56,9 @@ def plan_archive(state: TableState, options: ArchiveOptions, clean: CleanOptions
 
 
 def is_due(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> bool:
-    """Whether writes or cleans leave the active timeline now. Rollbacks go with writes: which of them may, only their files tell, and those
-    that stay for good would be opened after each commit.
+    """True if writes or cleans leave the active timeline now.
+
+    Rollbacks wait for writes: only their files say which may go, and those that stay for good would be opened after each commit.
     """
     leaving, _, oldest = _writes(state, options, clean, compaction)
     return bool(leaving or _surplus_of(state, Action.CLEAN, options, oldest))
@@ -65,7 +67,7 @@ def is_due(state: TableState, options: ArchiveOptions, clean: CleanOptions, comp
 def _writes(
     state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions
 ) -> tuple[list[Instant], list[str], str]:
-    """Those that leave, what stays that would otherwise go, and the time of the oldest that stays."""
+    """Writes that leave, notes on what stays that would otherwise go, and the time of the oldest write that stays."""
     writes = _by_request(state)
     surplus = writes[: len(writes) - options.min_commits] if len(writes) > options.max_commits else ()
     leaving, kept = _leaving(state, surplus, _stops(state, options, clean, compaction)) if surplus else ([], [])
@@ -73,7 +75,9 @@ def _writes(
 
 
 def _by_request(state: TableState) -> list[Instant]:
-    """Completed writes in the order in which they leave: what was requested before the timeline's start counts as archived."""
+    """Completed writes in the order in which they leave: by requested time, because writes requested before the timeline's start count as
+    archived.
+    """
     return in_time_order(state.timeline.completed().writes(), lambda instant: instant.requested_time)
 
 
@@ -88,7 +92,7 @@ def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Sto
         if stop is not None:
             return leaving, [*kept, f"archiving stops at {stop.what}"]
         if instant.action is Action.REPLACE_COMMIT and has_replaced_files(state, instant):
-            # Readers hide replaced groups by active replace commits only: archived, the rows would be there twice.
+            # Only active replace commits hide replaced groups from readers: if this one were archived, its rows would be read twice.
             return leaving, [*kept, f"archiving stops at the replacecommit {time}: files that it replaced are not cleaned yet"]
         leaving.append(instant)
         if time in named:
@@ -106,7 +110,7 @@ def _surplus_of(state: TableState, action: Action, options: ArchiveOptions, olde
 
 
 def _stops(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> list[_Stop]:
-    """Earliest first."""
+    """Stops, earliest first."""
     stops = [*_pending(state), *_young(state), *_retained(state, clean), *_compacting(state, compaction)]
     first = earliest(state.timeline.savepointed)
     if not options.beyond_savepoint and first is not None:
@@ -115,7 +119,7 @@ def _stops(state: TableState, options: ArchiveOptions, clean: CleanOptions, comp
 
 
 def _pending(state: TableState) -> Iterator[_Stop]:
-    """The newest completed write before the oldest pending one stays as well, as what the pending one began from."""
+    """Pending writes, and the newest completed write before the oldest of them, on which it is based."""
     pending = in_time_order(state.timeline.pending().writes(), lambda instant: instant.requested_time)
     if pending:
         before = [one.requested_time for one in _by_request(state) if is_later(pending[0].requested_time, one.requested_time)]
@@ -123,7 +127,7 @@ def _pending(state: TableState) -> Iterator[_Stop]:
 
 
 def _young(state: TableState) -> Iterator[_Stop]:
-    """A writer of Hudi that has read the timeline and has no instant yet opens commits that it saw there."""
+    """Young commits: a Hudi writer that has read the timeline but has no instant yet may still open the commits that it saw."""
     options = lock_options(state.config)
     if options.optimistic:
         now = parse_instant_time(table_clock(state).next(state.timeline))
@@ -132,7 +136,7 @@ def _young(state: TableState) -> Iterator[_Stop]:
 
 
 def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:
-    """What cleaning keeps readable, by time travel or by a clean that is not finished."""
+    """Instants that cleaning keeps readable, for time travel or for an unfinished clean."""
     kept = retention(state.timeline, clean, wall_time(state)).earliest
     if kept is not None:
         readable = [one.requested_time for one in _by_request(state) if not state.order.is_after(kept.requested_time, one.requested_time)]
@@ -147,7 +151,7 @@ def _retained(state: TableState, clean: CleanOptions) -> Iterator[_Stop]:
 
 
 def _compacting(state: TableState, options: CompactionOptions) -> Iterator[_Stop]:
-    """Delta commits that are counted to tell when a compaction is due (Hudi `getOldestInstantToRetainForCompaction`)."""
+    """Delta commits that are counted to decide if a compaction is due (Hudi `getOldestInstantToRetainForCompaction`)."""
     if state.config.table_type is not TableType.MERGE_ON_READ:
         return
     writes = _by_request(state)
@@ -160,7 +164,7 @@ def _compacting(state: TableState, options: CompactionOptions) -> Iterator[_Stop
 
 
 def has_replaced_files(state: TableState, instant: Instant) -> bool:
-    """Whether a file is left of any group that a completed replace commit took out of the table."""
+    """True if files are left of a group that a completed replace commit took out of the table."""
     groups = state.commit_metadata(instant).replaced_groups()
     lister = StorageLister(state.storage)
     stored = {partition: [file.name for file in lister.files(partition)] for partition in {group.partition_path for group in groups}}
@@ -172,7 +176,7 @@ def _is_of(name: str, group: FileGroupId) -> bool:
 
 
 def _savepoints(state: TableState, times: Sequence[str]) -> dict[str, str]:
-    """What to call the savepoints of those times; all savepoints are read for it, once."""
+    """Texts for the savepoints of those times; reads all savepoints once."""
     known = savepoint_metadata(state) if times else {}
     names = {time: known[time].name for time in times}
     return {time: f"the savepoint {name!r} of {time}" if name else f"the savepoint of {time}" for time, name in names.items()}

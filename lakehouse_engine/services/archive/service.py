@@ -1,4 +1,4 @@
-"""`archive`: keep the active timeline short. What is archived stays in the table and in its history."""
+"""`archive`: keeps the active timeline short. Archived instants stay in the table and in its history."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def archive(
     clean: CleanOptions,
     compaction: CompactionOptions = _COMPACTION,
 ) -> ArchiveResult:
-    """Archive what `options` do not keep on the active timeline. `dry_run` changes nothing.
+    """Archive instants that `options` do not keep on the active timeline. `dry_run` changes nothing.
 
-    `clean` and `compaction` are the options of those services: what they need stays. Archiving that died half way is finished first.
-    Raises `OptionError` where fewer commits stay than a clean keeps readable, `LockTimeoutError`, `TableNotFoundError`.
+    `clean` and `compaction` are the options of those services: what they need stays. Finishes an interrupted archiving first. Raises
+    `OptionError` if fewer commits stay than a clean keeps readable, `LockTimeoutError`, `TableNotFoundError`.
     """
     options.check_keeps_enough(clean)
     if dry_run:
@@ -51,7 +51,7 @@ def archive(
 def archive_is_due(
     state: TableState, options: ArchiveOptions, *, clean: CleanOptions, compaction: CompactionOptions = _COMPACTION
 ) -> bool:
-    """Whether a write should archive when it is done. Opens few files: of replace commits that would go, and savepoints."""
+    """True if a write should archive when it is done. Opens few files: replace commits that would go, and savepoints."""
     options.check_keeps_enough(clean)
     return is_due(state, options, clean, compaction)
 

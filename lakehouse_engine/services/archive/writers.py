@@ -1,4 +1,4 @@
-"""What archiving writes, by the table's version: files of the archive of version 6, or of the history of versions 8 and 9."""
+"""Writes archived instants, by the table's version: to the archive of version 6, or to the history of versions 8 and 9."""
 
 from __future__ import annotations
 
@@ -28,34 +28,35 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 States = Sequence[tuple[Instant, StoredFile]]
-"""The state files of one instant, in order of state."""
+"""State files of one instant, in order of state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`paths` of files that archiving wrote. `number` is that of the archive from then on (`History.newest_number`)."""
+    """`paths` are the files that archiving wrote. `number` is the archive's number from then on (`History.newest_number`)."""
 
     paths: tuple[str, ...]
     number: int
 
 
 class ArchiveWriter(Protocol):
-    """Adds to the archive of one table. The table lock is held."""
+    """Writes to the archive of one table. The table lock is held."""
 
     def left_over(self) -> Sequence[Instant]:
-        """Instants that the last archiving wrote, which may have died before they left the active timeline. Files that it had not finished
-        with are seen to.
+        """Instants of the last archiving, which may have died before they left the active timeline. Also settles files that it left
+        unfinished.
         """
         ...
 
     def read(self, instants: Sequence[States]) -> Callable[[ArchiveOptions], Written]:
-        """Read the files of completed instants, and answer what writes them to the archive, durably. Raises `CorruptInstantError` for a
-        completed file that is torn.
+        """Read the files of completed instants; returns a function that writes them to the archive, durably.
+
+        Raises `CorruptInstantError` for a damaged completed file.
         """
         ...
 
     def tidy(self, written: Written) -> None:
-        """Remove what nobody reads any more, when all is done."""
+        """Remove files that are no longer read, when all is done."""
         ...
 
 
@@ -72,7 +73,7 @@ def _logs(archive: object) -> ArchivedTimeline:
 
 @dataclass(frozen=True, slots=True)
 class _LogArchive:
-    """Of version 6: one file with every state of every instant, after small files have become one."""
+    """Archive of version 6: merges small files, then writes one file with every state of every instant."""
 
     state: TableState
     archive: ArchivedTimeline
@@ -87,16 +88,16 @@ class _LogArchive:
         return lambda options: self._write(entries, options)
 
     def tidy(self, written: Written) -> None:
-        """Merging removes what it merged."""
+        """Does nothing: merging removes its sources."""
 
     def _write(self, entries: Sequence[Sequence[ArchivedEntry]], options: ArchiveOptions) -> Written:
         archive, counted = self.archive, self.state.archived_files().counted
-        # A name that was lost is not taken again: it is named as the one before, and missed from then on.
+        # The name of a lost file is not reused: the new file names it as its predecessor, so that it is reported as missing.
         plan = archive.merge_plan()
-        # What a merge of Hudi's writes may go again.
+        # The target of Hudi's merge may be deleted again.
         before = [file.name for file in archive.files() if plan is None or file.name != plan.target][-1:]
         lost = [archive_file_name(counted)] if counted > max(map(_number, before), default=0) else []
-        # The newest file is one of an archiving alone, and the checkpoint counts the merged one: so nothing that may fail is between.
+        # The newest file must come from an archiving alone, and the checkpoint counts the merged one: so nothing in between may fail.
         merged = merge_archive_files(archive, options, counted)
         number = archive.next_number(counted)
         path = f"{archive.path}/{archive_file_name(number)}"
@@ -112,7 +113,7 @@ class _LogArchive:
         except FormatError as error:
             if instant.is_completed:
                 raise _told(self.state, instant, file, error) from error
-            # Of a completed instant its plan is history only: nothing may hang on it.
+            # The plan of a completed instant is only history, so a damaged one must not block archiving.
             logger.warning("%s of %s is archived without its content: %s", instant, self.state.config.name, error)
             return archived_entry(self.state.layout, instant, b"", time)
 
@@ -124,7 +125,7 @@ class _LogArchive:
 
 @dataclass(frozen=True, slots=True)
 class _LsmArchive:
-    """Of versions 8 and 9: completed files as they are, with the plans of table services (Hudi `createLSMTimelineInstant`)."""
+    """History of versions 8 and 9: completed files as they are, with the plans of table services (Hudi `createLSMTimelineInstant`)."""
 
     state: TableState
     archive: LsmHistory
@@ -144,15 +145,15 @@ class _LsmArchive:
         counted, writer = self.state.archived_files().counted, LsmWriter(self.archive)
         lost = missed_files(self.state) if self.state.has_archive or counted else ()
         if lost:
-            # No manifest names what is gone, so the table's properties do.
+            # No manifest names the lost files, so the table's properties do.
             ConfigStore(self.state.storage).update(with_lost(self.state, *lost))
-        # Before anything is added, so that the last manifest is one of an archiving alone.
+        # Merges before anything is added, so that the last manifest comes from an archiving alone.
         merged = self._merge(writer, options, counted)
         path = writer.append(entries, counted)
         return Written((*merged, *([path] if path else [])), self.archive.newest_number())
 
     def _merge(self, writer: LsmWriter, options: ArchiveOptions, counted: int) -> list[str]:
-        """Archiving goes on without it: what fails is logged, and tried again by the next one."""
+        """Merge files of the history. On failure archiving continues: it is logged, and the next archiving tries again."""
         try:
             return writer.merge(options.merged_files, counted) if options.merges else []
         except (StorageError, FormatError) as error:
@@ -169,7 +170,7 @@ class _LsmArchive:
         return HistoryEntry(completed, data or None, self._plan(states[:-1]) or None)
 
     def _plan(self, pending: States) -> bytes:
-        """The requested file of a service; the inflight one of a replace commit where it says something."""
+        """Plan of a table service: its requested file, or the inflight one of a replace commit if that is not empty."""
         kept = {one.state: (one, file) for one, file in pending if one.action in _PLANNED}
         requested, inflight = kept.get(State.REQUESTED), kept.get(State.INFLIGHT)
         if inflight is not None and inflight[0].action.completes_as is not Action.REPLACE_COMMIT:

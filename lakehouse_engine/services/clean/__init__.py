@@ -1,6 +1,6 @@
-"""Cleaning: delete the versions of files that no query within the retention reads.
+"""Cleaning: deletes file versions that no query within the retention reads.
 
-The plan stands on the timeline before anything is deleted; a clean whose process died is finished by the next one.
+The plan is on the timeline before anything is deleted; the next clean finishes one whose process died.
 """
 
 from lakehouse_engine.services.clean.service import clean, clean_is_due, finish_cleans

@@ -1,8 +1,8 @@
-"""Carry a clean out: the same steps whether it is new or resumed after a crash, each of which may have happened already.
+"""Carries a clean out. New or resumed after a crash, the steps are the same, and each may have happened already.
 
- 1. delete the files that the plan names and that nothing needs by now
- 2. delete the partitions that the plan says are empty then, if they are
- 3. complete the clean instant with what was deleted
+1. delete the files that the plan names, if nothing needs them by now
+2. delete the partitions that the plan expects to be empty then, if they are
+3. complete the clean instant with what was deleted
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lakehouse_engine.view.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class ExecutedClean:
-    """`deleted`: paths that the plan named and that are gone. `kept`: what was needed after all, and why."""
+    """`deleted`: paths named by the plan that are gone. `kept`: what turned out to be needed, and why."""
 
     instant: Instant
     deleted: tuple[str, ...]
@@ -39,14 +39,14 @@ class ExecutedClean:
 
 
 def execute_clean(state: TableState, clean: Instant, plan: HoodieCleanerPlan) -> ExecutedClean:
-    """Carry out the plan that was made of `state` under the lock that is still held."""
+    """Carry out a plan made from `state` under the lock that is still held."""
     return _execute(state, clean, plan, {})
 
 
 def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
-    """Go on with the pending clean of a process that died; what a savepoint or a restore made needed since its plan stays.
+    """Continue the pending clean of a dead process; keeps what a savepoint or a restore has needed since its plan.
 
-    Raises `MetadataError` where no state file has the whole plan.
+    Raises `MetadataError` if no state file has the whole plan.
     """
     plan = stored_plan(state.active, clean)
     paths = {path for paths in planned_files(plan).values() for path in paths}
@@ -56,7 +56,7 @@ def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
 
 
 def _begin(timeline: ActiveTimeline, clean: Instant, plan: HoodieCleanerPlan) -> Instant:
-    """On a full disk without the plan, as Hudi 1.x does it: an empty file needs no room, and then files are deleted."""
+    """Move the clean to inflight. On a full disk without its plan, as in Hudi 1.x: an empty file needs no space, and deletions follow."""
     try:
         return timeline.to_inflight(clean, encode_plan(plan))
     except StorageError as error:
@@ -91,7 +91,7 @@ def _execute(state: TableState, clean: Instant, plan: HoodieCleanerPlan, held: M
 
 
 def _delete_partition(state: TableState, partition: str) -> bool:
-    """Remove a partition's directory if nothing but its metafile is left; whether it is gone."""
+    """Remove a partition's directory if nothing but its metafile is left; True if it is gone."""
     left = state.storage.list(partition) if partition else []
     if not partition or any(entry.is_directory or not entry.name.startswith(PARTITION_METAFILE) for entry in left):
         return False

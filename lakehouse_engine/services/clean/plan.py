@@ -1,4 +1,4 @@
-"""What a clean would delete: a plan in Hudi's format (hudi-format 10.4; Hudi `CleanPlanActionExecutor`)."""
+"""Plans a clean in Hudi's format (hudi-format 10.4; Hudi `CleanPlanActionExecutor`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lakehouse_engine.view.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class PlannedClean:
-    """`plan` is None where there is nothing to delete; `files` are those that it deletes and `kept` says what is held back, and why."""
+    """`plan` is None if there is nothing to delete; `files` are those that it deletes; `kept` says what is held back, and why."""
 
     retention: Retention
     plan: HoodieCleanerPlan | None = None
@@ -33,7 +33,7 @@ class PlannedClean:
 
 @dataclass(slots=True)
 class _Held:
-    """What would be garbage and is not deleted: number of files by reason."""
+    """Files that would be garbage but are not deleted: their number by reason."""
 
     reasons: Counter[str] = field(default_factory=Counter)
 
@@ -42,7 +42,7 @@ class _Held:
 
 
 def plan_clean(state: TableState, options: CleanOptions, now: str) -> PlannedClean:
-    """The clean that `options` ask for at the instant time `now`, over the partitions that can have garbage."""
+    """Plan the clean that `options` ask for at the instant time `now`, over the partitions that can have garbage."""
     kept = retention(state.timeline, options, now)
     if kept.policy is None:
         return PlannedClean(kept, kept=_notes(kept, _Held()))
@@ -65,7 +65,7 @@ def plan_clean(state: TableState, options: CleanOptions, now: str) -> PlannedCle
 
 @dataclass(frozen=True, slots=True)
 class _Sieve:
-    """Tells garbage from what stays. `pinned` maps paths to savepoints, the others file groups to instants."""
+    """Separates garbage from what stays. `pinned` maps paths to savepoints, `replaced` and `planned` map file groups to instants."""
 
     policy: CleanPolicy
     replaced: Mapping[FileGroupId, str]
@@ -79,7 +79,7 @@ class _Sieve:
     def _superfluous(self, group: GroupVersions) -> Sequence[FileVersion]:
         replaced = self.replaced.get(group.group)
         if replaced is not None:
-            # Its slices served queries until it was replaced, and go all at once.
+            # Its slices served queries until it was replaced, so they go all at once.
             return [version for version in group.versions if version.is_committed] if self.policy.drops_replaced(replaced) else []
         slices = [version.instant_time for version in group.slices]
         stays = self.policy.keeps(slices) | set(slices[:1])
@@ -128,7 +128,7 @@ def _plan(
 
 
 def savepoints_seen(state: TableState) -> dict[str, str]:
-    """The savepoints that a clean of `state` goes around, as plans and results say it."""
+    """Plan and result metadata with the savepoints that a clean of `state` spares."""
     return {SAVEPOINTED: ",".join(state.order.sorted(state.timeline.savepointed))} if state.timeline.savepointed else {}
 
 

@@ -1,6 +1,7 @@
-"""Which versions of a file group a clean keeps, by policy (hudi-format 10.4; Hudi `CleanPlanner`). Pure.
+"""Selects the versions of a file group that a clean keeps, by policy (hudi-format 10.4; Hudi `CleanPlanner`). Pure.
 
-Beyond what a policy keeps, no clean takes the newest slice of a group, what a savepoint pins or a pending table service reads.
+Whatever the policy, a clean also keeps the newest slice of a group, files pinned by a savepoint, and files that a pending table service
+reads.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 
 
 class CleanPolicy(Protocol):
-    """What of one group stays. Instant times of its slices come newest first."""
+    """Decides what stays of one group. Instant times of its slices come newest first."""
 
     def keeps(self, slices: Sequence[str]) -> frozenset[str]:
         """The slices that stay."""
         ...
 
     def drops_replaced(self, replaced_at: str) -> bool:
-        """Whether nothing of a group that was replaced at that time stays."""
+        """True if nothing stays of a group that was replaced at that time."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeepSince:
-    """Everything that a query as of `earliest` or later reads: slices from then on, and the newest one before."""
+    """Keeps everything that a query as of `earliest` or later reads: slices from then on, and the newest one before."""
 
     earliest: str
     order: Order
@@ -49,7 +50,7 @@ class KeepSince:
 
 @dataclass(frozen=True, slots=True)
 class KeepVersions:
-    """The newest slices of each group, `retained` of them."""
+    """Keeps the newest `retained` slices of each group."""
 
     retained: int
 
@@ -62,8 +63,9 @@ class KeepVersions:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A policy made for one moment. `earliest` is the oldest instant that stays readable (None: the policy knows none), `policy` None
-    where nothing may be deleted, and `held_by` the pending write that holds `earliest` back.
+    """A policy for one moment. `earliest` is the oldest instant that stays readable (None: the policy knows none).
+
+    `policy` is None if nothing may be deleted; `held_by` is the pending write that holds `earliest` back.
     """
 
     policy: CleanPolicy | None
@@ -72,7 +74,7 @@ class Retention:
 
 
 def retention(timeline: Timeline, options: CleanOptions, now: str) -> Retention:
-    """What `options` keep of a table with that timeline at the instant time `now` (in the table's zone)."""
+    """Retention by `options` for a table with that timeline at the instant time `now` (in the table's zone)."""
     return _POLICIES[options.policy](timeline, options, now)
 
 
@@ -90,7 +92,7 @@ def _by_hours(timeline: Timeline, options: CleanOptions, now: str) -> Retention:
     try:
         cutoff = format_instant_time(parse_instant_time(now) - timedelta(hours=options.hours_retained))
     except OverflowError:
-        cutoff = ""  # longer ago than there are dates: nothing is as old
+        cutoff = ""  # before the first possible date: no instant is that old
     recent = [instant for instant in completed if not is_later(cutoff, timeline.order.moment(instant.requested_time))]
     return _since(timeline, completed, recent[0] if recent else completed[-1])
 
@@ -107,13 +109,13 @@ _POLICIES: dict[str, Callable[[Timeline, CleanOptions, str], Retention]] = {
 
 
 def _completed(timeline: Timeline) -> list[Instant]:
-    """Completed writes from the timeline's start on: savepointed commits that archiving passed by are no measure."""
+    """Completed writes from the timeline's start on; savepointed commits that archiving passed by do not count."""
     start = timeline.start.requested_time if timeline.start else ""
     return [instant for instant in timeline.completed().writes() if not is_later(start, instant.requested_time)]
 
 
 def _since(timeline: Timeline, completed: Sequence[Instant], earliest: Instant) -> Retention:
-    """Never past the oldest pending write, which may still read what was there when it began."""
+    """Retention from `earliest` on, but not past the oldest pending write, which may still read what existed when it began."""
     order, pending = timeline.order, timeline.pending().writes().first()
     if pending is None or order.is_visible(earliest.requested_time, pending.requested_time):
         return Retention(KeepSince(earliest.requested_time, order), earliest)

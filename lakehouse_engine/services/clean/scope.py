@@ -1,7 +1,7 @@
-"""Which partitions a clean has to look at: those where a write since the last clean left an old version behind.
+"""Finds the partitions that a clean must look at: those where a write since the last clean left an old version.
 
-Their commits say so, so that a table that only grows is never listed. A clean that cannot know (commits were archived before it ran, a
-savepoint that held files is gone) looks at all of them.
+The commits name them, so a table that only grows is never listed. A clean looks at all partitions if the commits do not suffice (they were
+archived before it ran, or a savepoint that held files is gone).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 SAVEPOINTED = "savepointed_timestamps"
-"""Where plans and results of cleans say which savepoints they went around (#10651)."""
+"""Metadata key in plans and results of cleans for the savepoints that they spared (#10651)."""
 
 _NO_COMMIT = (None, "", "null")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`touched`: partitions that a commit since the last clean left an old version in. `all_partitions`: looking there is not enough."""
+    """`touched`: partitions in which a commit since the last clean left an old version. `all_partitions`: True if those do not suffice."""
 
     touched: frozenset[str]
     all_partitions: bool
 
 
 def scope_of(state: TableState, options: CleanOptions, kept: Retention) -> Scope:
-    """The scope of a clean of `state` now: everything, where the result of the last clean is damaged."""
+    """Scope of a clean of `state` now; everything if the result of the last clean is damaged."""
     try:
         last = last_clean(state)
     except FormatError as error:
@@ -59,16 +59,16 @@ def scope_of(state: TableState, options: CleanOptions, kept: Retention) -> Scope
 
 
 def last_clean(state: TableState) -> HoodieCleanMetadata | None:
-    """What the last completed clean on the active timeline did."""
+    """Result of the last completed clean on the active timeline."""
     cleans = [instant for instant in state.timeline.completed() if instant.action is Action.CLEAN]
     return state.active.plan(HoodieCleanMetadata, cleans[-1]) if cleans else None
 
 
 def _since(last: HoodieCleanMetadata | None, options: CleanOptions) -> tuple[str, bool]:
-    """The first instant time whose write may have left something, and whether nothing older can have.
+    """First instant time whose write may have left something, and True if nothing older can have.
 
-    Of the policies by time, versions that were replaced before the last clean's `earliestCommitToRetain` are gone; of the policy by
-    versions, all that were superfluous at its last commit, if it kept no more of them than this one.
+    For the policies by time, versions that were replaced before the last clean's `earliestCommitToRetain` are gone; for the policy by
+    versions, all that were superfluous at its last commit, if it kept no more versions than this one.
     """
     if last is None:
         return "", True
@@ -80,7 +80,7 @@ def _since(last: HoodieCleanMetadata | None, options: CleanOptions) -> tuple[str
 
 
 def _outdated(metadata: HoodieCommitMetadata) -> Iterator[str]:
-    """Partitions where the commit made a newer version of a group, or replaced one."""
+    """Partitions in which the commit made a newer version of a group, or replaced a group."""
     for partition, stats in metadata.partition_to_write_stats.items():
         if any(
             stat.path and stat.prev_commit not in _NO_COMMIT and not is_log_file_name(stat.path.rpartition("/")[2]) for stat in stats

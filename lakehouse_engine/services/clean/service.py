@@ -1,4 +1,4 @@
-"""`clean`: delete the versions of files that no query within the retention reads."""
+"""`clean`: deletes file versions that no query within the retention reads."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 
 
 def clean(storage: Storage, options: CleanOptions, *, lock_timeout_ms: int, dry_run: bool = False) -> CleanResult:
-    """Delete what `options` do not keep. A clean whose process died is finished first. `dry_run` changes nothing.
+    """Delete what `options` do not keep. Finishes a clean whose process died first. `dry_run` changes nothing.
 
-    Kept whatever the options are the newest slice of every group, what savepoints pin, and what pending writes and table services may
+    Whatever the options, it keeps the newest slice of every group, what savepoints pin, and what pending writes and table services may
     read. Raises `LockTimeoutError`, `TableNotFoundError`, `CorruptInstantError`.
     """
     if dry_run:
@@ -45,7 +45,7 @@ def clean(storage: Storage, options: CleanOptions, *, lock_timeout_ms: int, dry_
 
 
 def clean_is_due(state: TableState, options: CleanOptions) -> bool:
-    """Whether a write should clean when it is done: often enough for the options, and there is something to look at.
+    """True if a write should clean when it is done: enough commits passed for the options, and there is something to look at.
 
     Reads commits since the last clean, and lists nothing.
     """
@@ -68,7 +68,7 @@ def finish_cleans(state: TableState) -> list[ExecutedClean]:
             try:
                 done.append(resume_clean(state, pending))
             except MetadataError as error:
-                # What it deleted is gone, and what it did not is found by the next clean.
+                # What it deleted is gone, and the next clean finds the rest.
                 logger.warning("the plan of %s of %s is damaged (%s); it is dropped", pending, state.config.name, error)
                 state.active.delete_pending(pending)
     return done
@@ -82,7 +82,7 @@ def _execute(state: TableState, planned: PlannedClean) -> ExecutedClean | None:
     try:
         claim(state, clock, requested, content)
     except StorageError as error:
-        # What makes room must not need any: the copy of the properties has a block that can be had, until files are deleted.
+        # Making room must not need any: until files are deleted, the block of the properties' copy is used.
         if not (is_full(error) and properties.drop_copy()):
             raise
         try:

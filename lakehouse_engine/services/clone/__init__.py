@@ -1,8 +1,8 @@
-"""A table made of the files of another one, as it is or as it was.
+"""Makes a table from the files of another one, as it is or as it was.
 
 The new table shares nothing that it could lose. Base files never change under their name, and are removed by name, so one file may have a
-name in both tables (a hard link); where that cannot be it is copied. Slices with logs are merged into base files, for other writers may
-append to logs.
+name in both tables (a hard link); if that is impossible it is copied. Slices with logs are merged into base files, because other writers
+may append to logs.
 """
 
 from lakehouse_engine.services.clone.files import CloneFiles

@@ -1,7 +1,7 @@
-"""Bring a base file of one table into another: what runs per file, in threads of this process.
+"""Brings a base file of one table into another: one task per file, in threads of this process.
 
-The file keeps its group and gets the instant of the clone's commit, without which no reader of Hudi's would take it for part of a timeline
-that begins with that commit. Its rows keep their commit times, and the name in their `_hoodie_file_name`, of which the file's group counts.
+The file keeps its group and gets the instant of the clone's commit; otherwise Hudi's readers would not count it on a timeline that begins
+with that commit. Its rows keep their commit times, and the name in their `_hoodie_file_name`, of which only the file's group matters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lakehouse_engine.write.tasks.base_files import created_stat
 
 
 class CloneFiles(StrEnum):
-    """How base files are brought: by links where that can be and copies else, or by one of the two only."""
+    """How base files are brought: by link if possible, else by copy (AUTO), or only by one of the two."""
 
     AUTO = "auto"
     LINK = "link"
@@ -27,7 +27,7 @@ class CloneFiles(StrEnum):
 
     @classmethod
     def of(cls, text: str) -> CloneFiles:
-        """Raises `OptionError` for any other text."""
+        """Parse `text`. Raises `OptionError` for any other text."""
         if text not in list(cls):
             raise OptionError(f"files={text!r} is not one of {', '.join(cls)}")
         return cls(text)
@@ -35,7 +35,7 @@ class CloneFiles(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BringTask:
-    """`base`, as it was listed in `source`, is to be a file of the commit `instant_time` in `target`."""
+    """Brings `base`, as listed in `source`, into `target` as a file of the commit `instant_time`."""
 
     source: Storage
     target: Storage
@@ -51,10 +51,10 @@ class Brought:
 
 
 def bring_file(task: BringTask) -> Brought:
-    """Durable on return but for the entry in its directory, if it is a link.
+    """Link or copy the file. It is durable on return, except for a link's entry in its directory.
 
-    Raises `MissingFileError` and `CorruptFileError` for a file that is not as it was listed, and `StorageError` where links are asked for
-    and cannot be made.
+    Raises `MissingFileError` and `CorruptFileError` for a file that is not as listed, and `StorageError` if links are required and
+    impossible.
     """
     rows = FOOTERS.read(task.source, task.base).num_rows
     file = replace(task.base, instant_time=task.instant_time)

@@ -1,4 +1,4 @@
-"""`clone_table`: one commit that makes a table of what another one is at a moment."""
+"""`clone_table`: makes, in one commit, a table from what another one is at a moment."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from lakehouse_engine.write.tasks.base_files import created_stat
 logger = logging.getLogger(__name__)
 
 RunnerOf = Callable[[Storage, Mapping[str, Any]], TaskRunner]
-"""What runs the tasks of a table, by the options given."""
+"""Returns the runner for a table's tasks, by the given options."""
 
 SOURCE_KEY, INSTANT_KEY, FILES_KEY = "lakehouse.clone.source", "lakehouse.clone.instant", "lakehouse.clone.files"
-"""In the extra metadata of the clone's commit: the table it was made of, as of which instant of that one's, and how its files came."""
+"""Extra metadata of the clone's commit: the source table, its instant, and how the files were brought."""
 _THREADS = 8
-"""For files that are linked or copied: they wait for the disk."""
+"""For files that are linked or copied: these threads wait for the disk."""
 _OWN = frozenset(
     {
         CHECKSUM_KEY,
@@ -59,14 +59,14 @@ _OWN = frozenset(
         "hoodie.table.index.defs.path",
     }
 )
-"""Properties that are about files of the one table, or about where its rows come from: a clone of a materialized view is a table."""
+"""Properties about the source's files or the origin of its rows, which are not copied: a clone of a materialized view is a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloneRequest:
-    """`name`: of the new table; `source`: as the commit shall name the other one; `as_of`: as time travel takes it (None: now).
+    """`name`: the new table's; `source`: name of the source for the commit; `as_of`: as in time travel (None: now).
 
-    `options` are `hoodie.*` keys over those that the source has stored, for slices that are merged.
+    `options` are `hoodie.*` keys that override those stored in the source, for slices that are merged.
     """
 
     name: str
@@ -78,11 +78,11 @@ class CloneRequest:
 
 
 def clone_table(state: TableState, target: Storage, request: CloneRequest, runner_of: RunnerOf) -> WriteResult:
-    """Make a table in the empty `target`, of the rows, columns, keys, partitions and options of `state`, the source.
+    """Make a table in the empty `target`, with the rows, columns, keys, partitions and options of `state`, the source.
 
-    Nothing of the source is changed or locked. What fails leaves `target` half made: the caller removes it. Raises as `plan_snapshot` and
-    `moment_of`, `InstantNotFoundError` where the source had no commit yet, `UnsupportedTableError` for tables that cannot be written to,
-    `TimelineError` where the source's commits are not in the past here, and as `bring_file`.
+    Does not change or lock the source. A failure leaves `target` half made: the caller removes it. Raises as `plan_snapshot` and
+    `moment_of`, `InstantNotFoundError` if the source had no commit yet, `UnsupportedTableError` for tables that cannot be written to,
+    `TimelineError` if the source's commits are not in this machine's past, and as `bring_file`.
     """
     options = layered(state.config.prefixed(STORED_PREFIX), request.options or {})
     write_options = WriteOptions.read(options)
@@ -109,7 +109,7 @@ def clone_table(state: TableState, target: Storage, request: CloneRequest, runne
 
 @dataclass(frozen=True, slots=True)
 class _Cloning:
-    """The files of one clone, in `target` under the instant `time`."""
+    """Makes the files of one clone, in `target` under the instant `time`."""
 
     state: TableState
     plan: ScanPlan
@@ -117,7 +117,7 @@ class _Cloning:
     time: str
 
     def bring(self, how: CloneFiles, options: Mapping[str, Any]) -> list[Brought]:
-        """Base files without logs, as they are."""
+        """Bring base files without logs, as they are."""
         is_stores = in_object_store(self.target)
         runner = looking_runner(local_runner(options), self.target) if is_stores else LocalRunner(_THREADS)
         runner.run(partial(_mark_partition, self.target, self.time), self._partitions(), name="clone")
@@ -125,7 +125,7 @@ class _Cloning:
         return runner.run(bring_file, tasks, name="clone")
 
     def merge(self, reader: SliceReader, schema: str, options: Mapping[str, Any], runner: TaskRunner) -> list[HoodieWriteStat]:
-        """Slices with logs, as a compaction merges them."""
+        """Merge slices with logs, as a compaction does."""
         of_source = file_context(self.state, self.time, schema, WriteOptions.read(options))
         context = replace(of_source, storage=self.target, schema=self.plan.schema)
         memory = CompactionOptions.read(options).memory_bytes
@@ -137,19 +137,19 @@ class _Cloning:
         return sorted(merged | {file.partition_path for file in self.plan.files})
 
     def make_durable(self, stats: Sequence[HoodieWriteStat]) -> None:
-        """The names of files that are linked."""
+        """Make the names of linked files durable."""
         for partition in sorted({stat.partition_path or "" for stat in stats}):
             self.target.sync(partition)
 
 
 def _mark_partition(storage: Storage, time: str, partition: str) -> None:
-    """Without its metafile Hudi does not see a partition."""
+    """Write the partition's metafile, without which Hudi does not see the partition."""
     depth = partition.count("/") + 1 if partition else 0
     storage.create(join_path(partition, PARTITION_METAFILE), render_partition_metafile(time, depth))
 
 
 def _as_created(stat: HoodieWriteStat) -> HoodieWriteStat:
-    """What the stat of a compaction is in a table that had no such file."""
+    """A compaction's stat as that of a new file."""
     path = stat.path or ""
     file = parse_base_file(stat.partition_path or "", path.rpartition("/")[2], stat.file_size_in_bytes)
     return created_stat(file, stat.file_size_in_bytes, stat.num_writes)
@@ -162,7 +162,7 @@ def _action(config: TableConfig) -> Action:
 def _config(state: TableState, name: str, schema: str) -> TableConfig:
     kept = {key: value for key, value in state.config.properties.items() if key not in _OWN}
     changed = {"hoodie.table.name": name, "hoodie.table.create.schema": schema}
-    # In the clone every commit is this engine's, so that paths would count for what they say of rows; others may have written these.
+    # All commits of the clone are this engine's, so its paths would be trusted; but other programs may have written these rows.
     doubtful = {} if _paths_tell(state) else {ROWS_KEEP_PARTITIONS_KEY: "true"}
     return TableConfig({**kept, **changed, **doubtful})
 
@@ -176,7 +176,7 @@ def _paths_tell(state: TableState) -> bool:
 
 
 def _check_later(time: str, newest: str | None, config: TableConfig) -> None:
-    """Rows must not be of commits that are yet to come in the clone."""
+    """Raise `TimelineError` if the clone's commit would not be later than the rows' commits."""
     if newest is not None and not is_later(time, newest):
         raise TimelineError(
             f"the newest commit to be cloned, {newest}, is not before {time}, which it is now here: the clock of this machine is behind"
