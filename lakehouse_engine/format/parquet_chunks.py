@@ -1,9 +1,9 @@
 """Copies column chunks of Parquet files without decoding them, and assembles new files from them.
 
 A chunk does not contain its position: its pages can be copied into another file unchanged if that file's footer has the chunk's entry with
-other offsets (parquet.thrift, `ColumnMetaData`). Arrow's writer cannot do that, so the footer of such a file is made here, after the footer
-of a file that Arrow wrote without rows. Only chunks of files with `lakehouse.pages` (`parquet_seal`) qualify: the start and checksum of
-each page are known without decoding one.
+other offsets (parquet.thrift, `ColumnMetaData`). Arrow's writer cannot do that, so the footer of such a file is made here, modelled on one
+that Arrow wrote without rows. Only chunks of files with `lakehouse.pages` (`parquet_seal`) qualify: the start and checksum of each page are
+known without decoding one.
 """
 
 from __future__ import annotations

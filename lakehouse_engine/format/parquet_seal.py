@@ -62,7 +62,7 @@ class Target(Protocol):
 class SealingSink:
     """The sink of a `ParquetWriter` that writes to `target`; its writes must alternate between page headers and page contents.
 
-    Every write is passed on at once. Before the writer is closed, `hold` gives the metadata to add; `finish` writes the footer.
+    Writes are passed on at once, until `hold`, called before the writer is closed, gives the metadata to add; `finish` writes the footer.
     """
 
     closed = False
