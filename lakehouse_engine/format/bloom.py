@@ -1,6 +1,6 @@
 """Bloom filters of base file footers, bit for bit as Hudi's (hudi-format 4.2; Hudi `SimpleBloomFilter`, `HoodieDynamicBoundedBloomFilter`).
 
-A filter that lacks a key makes Hudi's BLOOM index insert that key a second time without an error, so nothing here is approximate.
+If a filter lacks a key, Hudi's BLOOM index silently inserts that key a second time, so nothing here is approximate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_BITS = 2**31 - 1
 
 
 def build_bloom_filter(keys: pa.Array | pa.ChunkedArray, *, kind: str, entries: int, fpp: float, max_entries: int) -> BloomFilter:
-    """The filter of a base file with these keys (strings; `RecordKeyError` where one is null).
+    """Build the filter of a base file with these keys (strings). Raises `RecordKeyError` if one is null.
 
     `SIMPLE` is sized to the number of keys, at least 1000. `DYNAMIC_V0` has rows for `entries` keys each and grows to `max_entries`;
     further keys saturate it, as in Hudi. `fpp` is the false positive rate, between 0 and 1.
@@ -44,7 +44,7 @@ def build_bloom_filter(keys: pa.Array | pa.ChunkedArray, *, kind: str, entries: 
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """`rows` are bit sets of `vector_size` bits, least significant bit of each byte first; a SIMPLE filter has one.
+    """A Bloom filter. `rows` are bit sets of `vector_size` bits, least significant bit of each byte first; a SIMPLE filter has one row.
 
     `keys_per_row` and `keys_in_last_row` are 0 for SIMPLE.
     """
@@ -66,7 +66,7 @@ class BloomFilter:
 
     @classmethod
     def from_base64(cls, text: str, kind: str) -> BloomFilter:
-        """`kind` is the footer's `hoodie_bloom_filter_type_code`. Raises `FormatError` where the text is no such filter."""
+        """Parse a footer's filter; `kind` is its `hoodie_bloom_filter_type_code`. Raises `FormatError` if the text is not such a filter."""
         try:
             data = base64.b64decode(text, validate=True)
             return _read_dynamic(data) if kind == DYNAMIC_V0 else _read_simple(data)
@@ -74,10 +74,10 @@ class BloomFilter:
             raise FormatError(f"a {kind} Bloom filter of {len(text)} characters does not parse: {error}") from error
 
     def with_keys(self, keys: pa.Array | pa.ChunkedArray) -> BloomFilter | None:
-        """This filter with more keys, or None where its false positive rate would pass what it was made for: build a new one.
+        """This filter with more keys. None if it would exceed its designed false positive rate: build a new filter then.
 
-        A SIMPLE filter does not say how many keys it holds; it counts as full when more bits are set than its own number of hash
-        functions was chosen for.
+        A SIMPLE filter does not record how many keys it holds; it counts as full when more bits are set than its number of hash functions
+        was chosen for.
         """
         if not len(keys):
             return self
@@ -88,11 +88,11 @@ class BloomFilter:
         return grown if share <= _full_share(self.nb_hash) else None
 
     def serves(self, fpp: float) -> bool:
-        """Whether it was made for that false positive rate, or a lower one."""
+        """True if the filter was made for this false positive rate or a lower one."""
         return self.nb_hash >= _shape(_LEAST_ENTRIES, fpp)[0]
 
     def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-        """For each key, False where it was certainly not added."""
+        """For each key, False if it was certainly not added."""
         found = np.zeros(len(keys), dtype=np.bool_)
         for at, bits in bit_positions(keys, self.nb_hash, self.vector_size):
             for row in self.rows:
@@ -101,7 +101,7 @@ class BloomFilter:
         return found
 
     def _filled(self, keys: pa.Array | pa.ChunkedArray, max_entries: int = 0) -> BloomFilter:
-        """With keys added in order: each row takes `keys_per_row`, then Hudi deals keys out over all rows."""
+        """This filter with keys added in order: each row takes `keys_per_row`, then Hudi deals keys out over all rows."""
         size = self.vector_size
         row_of, row_count, in_last = self._rows_of(len(keys), max_entries)
         bits = np.zeros((row_count, size), dtype=np.uint8)
@@ -109,13 +109,13 @@ class BloomFilter:
             bits[number] = np.unpackbits(np.frombuffer(row, dtype=np.uint8), bitorder="little")[:size]
         flat = bits.reshape(-1)
         for at, places in bit_positions(keys, self.nb_hash, size):
-            wide = places.astype(np.intp)  # other integers numpy converts as it goes, which takes twice as long
+            wide = places.astype(np.intp)  # numpy converts other integer types on each access, which takes twice as long
             flat[(wide if row_count == 1 else wide + row_of[at] * size).ravel()] = 1
         packed = np.packbits(bits, axis=1, bitorder="little")
         return BloomFilter(self.kind, self.nb_hash, size, tuple(row.tobytes() for row in packed), self.keys_per_row, in_last)
 
     def _rows_of(self, count: int, max_entries: int) -> tuple[npt.NDArray[np.int64], int, int]:
-        """For the next `count` keys the row of each, how many rows there are then, and what the last one's counter says."""
+        """The row of each of the next `count` keys, the number of rows after them, and the last row's counter."""
         if self.kind == SIMPLE:
             return np.zeros(0, dtype=np.int64), 1, 0
         before, per_row = max(1, len(self.rows)), self.keys_per_row
@@ -123,20 +123,20 @@ class BloomFilter:
         ordinal = np.arange(count, dtype=np.int64) + (before - 1) * per_row + self.keys_in_last_row
         row_of = ordinal // per_row
         beyond = row_of >= most
-        # Past the maximum Hudi puts one key into row 0, then starts its round there again (`getActiveStandardBF`).
+        # Past the maximum, Hudi puts one key into row 0, then starts its round at row 0 again (`getActiveStandardBF`).
         row_of[beyond] = np.maximum(ordinal[beyond] - most * per_row - 1, 0) % most
         rows = max(before, int(row_of.max(initial=0)) + 1)
         return row_of, rows, self.keys_in_last_row + count - (rows - before) * per_row
 
 
 def _shape(entries: int, fpp: float) -> tuple[int, int]:
-    """Hash functions and bits for `entries` keys at a false positive rate (Hudi `BloomFilterUtils`)."""
+    """Number of hash functions and bits for `entries` keys at a false positive rate (Hudi `BloomFilterUtils`)."""
     size = min(math.ceil(entries * (-math.log(fpp) / (math.log(2) * math.log(2)))), _MOST_BITS)
     return math.ceil(math.log(2) * size / entries), size
 
 
 def _full_share(nb_hash: int) -> float:
-    """Share of set bits up to which a filter with so many hash functions is within its design: k was rounded up from ln 2 * m / n."""
+    """Share of set bits up to which a filter with this many hash functions is within its design: k was rounded up from ln 2 * m / n."""
     return 1 - 2 ** (-nb_hash / max(1, nb_hash - 1))
 
 

@@ -12,18 +12,18 @@ from lakehouse_engine.model.files import BaseFile, LogFile
 PARTITION_METAFILE = ".hoodie_partition_metadata"
 TEMP_FOLDER = ".hoodie/.temp"
 
-# Digits are spelled out because `\d` takes every script's digits, which would not print back.
+# Explicit digits: `\d` matches digits of every script, which would not print back.
 _TOKEN = r"[0-9]+-[0-9]+-[0-9]+"
 _BASE_FILE = re.compile(rf"([^_/.][^_/]*)_({_TOKEN})_([0-9]+)(\.(?:parquet|orc|hfile|lance))")
 _LOG_FILE = re.compile(rf"\.([^_/]+)_([0-9]+)\.log\.(0|[1-9][0-9]*)(?:_({_TOKEN})(\.cdc)?)?")
 
 
 _FILE_IDS = uuid.UUID("6f1d9c2e-3b57-5c0a-9a44-8e2b7d5f0c61")
-"""The name space of file ids."""
+"""UUID namespace of file ids."""
 
 
 class MarkerType(StrEnum):
-    """What a task was about to do to a file (Hudi `IOType`)."""
+    """The kind of write that a marker announces for a file (Hudi `IOType`)."""
 
     CREATE = "CREATE"
     MERGE = "MERGE"
@@ -31,7 +31,7 @@ class MarkerType(StrEnum):
 
 
 def parse_base_file(partition_path: str, name: str, size: int = -1) -> BaseFile:
-    """`<file_id>_<write_token>_<instant>.<parquet|orc|hfile|lance>`; `size` in bytes. Raises `FileNameError`."""
+    """Parse `<file_id>_<write_token>_<instant>.<parquet|orc|hfile|lance>`; `size` in bytes. Raises `FileNameError`."""
     match = _BASE_FILE.fullmatch(name)
     if match is None:
         raise FileNameError(f"{name!r} is no base file name: expected <fileId>_<writeToken>_<instant>.parquet", partition=partition_path)
@@ -40,7 +40,7 @@ def parse_base_file(partition_path: str, name: str, size: int = -1) -> BaseFile:
 
 
 def parse_log_file(partition_path: str, name: str, size: int = -1) -> LogFile:
-    """`.<file_id>_<base_instant>.log.<version>[_<write_token>[.cdc]]`; `size` in bytes. Raises `FileNameError`."""
+    """Parse `.<file_id>_<base_instant>.log.<version>[_<write_token>[.cdc]]`; `size` in bytes. Raises `FileNameError`."""
     match = _LOG_FILE.fullmatch(name)
     if match is None:
         raise FileNameError(
@@ -51,7 +51,7 @@ def parse_log_file(partition_path: str, name: str, size: int = -1) -> LogFile:
 
 
 def file_id_of(name: str) -> str:
-    """The file id in a row's `_hoodie_file_name`: a base file has its own name there, a log the file id (Hudi `HoodieAppendHandle`)."""
+    """File id in a row's `_hoodie_file_name`: base files store their own name there, logs the file id (Hudi `HoodieAppendHandle`)."""
     match = _BASE_FILE.fullmatch(name)
     return name if match is None else match.group(1)
 
@@ -65,16 +65,15 @@ def is_log_file_name(name: str) -> bool:
 
 
 def new_file_id(instant_time: str, partition_path: str, number: int) -> str:
-    """The file id of the group that is the `number`th new one of a commit: a UUID, then the number of the file that its task rolled to.
+    """File id of the `number`th new file group of a commit: a UUID, then the number of the file that the task rolled to, always 0 here.
 
-    It follows from what it is of, so that two attempts of one task write files of the same group, and not its rows twice. That number
-    is always 0 here.
+    The same arguments give the same id, so two attempts of one task write files of the same group, and rows do not appear twice.
     """
     return f"{uuid.uuid5(_FILE_IDS, f'{instant_time}/{number}/{partition_path}')}-0"
 
 
 def write_token(partition: int, stage: int, attempt: int) -> str:
-    """Names one attempt of one task: `<task partition>-<stage>-<task attempt>`, numbers not negative."""
+    """Name of one attempt of one task: `<task partition>-<stage>-<task attempt>`, numbers not negative."""
     if min(partition, stage, attempt) < 0:
         raise FileNameError(f"a write token has no negative numbers: {partition}-{stage}-{attempt}")
     return f"{partition}-{stage}-{attempt}"
@@ -91,7 +90,7 @@ def marker_path(instant_time: str, data_file_path: str, kind: MarkerType) -> str
 
 
 def parse_marker_path(instant_time: str, marker_path: str) -> tuple[str, MarkerType]:
-    """The data file path and kind of a marker below `marker_folder(instant_time)`. Raises `FileNameError`."""
+    """Data file path and kind of a marker below `marker_folder(instant_time)`. Raises `FileNameError`."""
     folder = f"{marker_folder(instant_time)}/"
     data_file_path, separator, kind = marker_path.rpartition(".marker.")
     if not separator or not data_file_path.startswith(folder) or len(data_file_path) == len(folder):

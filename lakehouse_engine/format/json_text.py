@@ -8,7 +8,7 @@ from typing import Any
 
 def render_json(value: Any) -> bytes:
     """UTF-8 text of a value made of dicts, lists, strings, numbers, booleans and None."""
-    # A lone surrogate has no UTF-8 form; what backslashreplace puts there is its JSON escape.
+    # A lone surrogate has no UTF-8 form; backslashreplace writes its JSON escape.
     return _render(value, "").encode("utf-8", "backslashreplace")
 
 

@@ -1,10 +1,10 @@
 """Hadoop's 32-bit murmur2 over Arrow strings, many keys and many seeds at once (hudi-format 4.2; Hadoop `MurmurHash`).
 
-Keys are read where they lie in the Arrow buffers, grouped by length. What a word adds to the hash does not depend on the seed, so
-words are mixed once, however many rounds follow; chunks are small enough to stay in the processor's cache.
+Keys are read in place from the Arrow buffers, grouped by length. What a word adds to the hash does not depend on the seed, so words are
+mixed once, however many rounds follow; chunks are small enough for the processor's cache.
 
-Many keys of a length are hashed side by side, word by word. A few of them, which may be long, are hashed one after the other by plain
-integers: a call of numpy for each of their words would take thirty times as long.
+Many keys of one length are hashed side by side, word by word. A few keys, which may be long, are hashed one after another with plain
+integers: one numpy call per word would take thirty times as long.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _WORDS_AT_ONCE = 1 << 16
 
 
 def bit_positions(keys: pa.Array | pa.ChunkedArray, rounds: int, modulus: int) -> Iterator[tuple[Int64s, npt.NDArray[np.int32]]]:
-    """Chunks of `(rows, bits)`: indices into `keys`, and for each of `rounds` (one a matrix row) the bit of each key.
+    """Yield chunks of `(rows, bits)`: indices into `keys`, and the bit of each key in each round (a matrix with one row per round).
 
-    The hash of a round is the next one's seed, the first being 0; a bit is `abs(hash % modulus)` with Java's signed remainder.
+    The hash of a round is the seed of the next one; the first seed is 0. A bit is `abs(hash % modulus)` with Java's signed remainder.
     Raises `RecordKeyError` on a null key.
     """
     first = 0
@@ -54,9 +54,9 @@ _Bits = Iterator[tuple[Int64s, npt.NDArray[np.int32]]]
 
 
 def _many_hashes(offsets: Int64s, data: npt.NDArray[np.uint8], group: Int64s, length: int, rounds: int, modulus: int) -> _Bits:
-    """Chunks of keys of one length: their indices, and their bits."""
+    """Yield the indices and bits of chunks of keys of one length."""
     step = max(1, min(_CHUNK_KEYS, _CHUNK_BYTES // (length + 1)))
-    # Where all keys are of one length they lie side by side, and a stride is cheaper than indices.
+    # Keys that are all of one length are adjacent, and a stride is cheaper than indices.
     stride = length if len(group) == len(offsets) - 1 else 0
     for at in range(0, len(group), step):
         rows = group[at : at + step]
@@ -66,7 +66,7 @@ def _many_hashes(offsets: Int64s, data: npt.NDArray[np.uint8], group: Int64s, le
 
 
 def _few_hashes(offsets: Int64s, data: npt.NDArray[np.uint8], group: Int64s, length: int, rounds: int, modulus: int) -> _Bits:
-    """The same for keys of one length, one after the other."""
+    """As `_many_hashes`, one key after another."""
     for row in group:
         start = offsets[row : row + 1]
         words = _mix(np.frombuffer(data, "<u4", count=length // 4, offset=int(start[0])).astype(np.uint32))
@@ -75,7 +75,7 @@ def _few_hashes(offsets: Int64s, data: npt.NDArray[np.uint8], group: Int64s, len
 
 
 def _rounds_of_one(length: int, words: UInt32s, tail: int | None, rounds: int, modulus: int) -> npt.NDArray[np.int32]:
-    """The bit of each round, as `_rounds`."""
+    """The bit of one key in each round, as `_rounds`."""
     most, factor, hashed = 0xFFFFFFFF, int(_M), 0
     bits = np.empty((rounds, 1), dtype=np.int32)
     for bit in bits:
@@ -92,7 +92,7 @@ def _rounds_of_one(length: int, words: UInt32s, tail: int | None, rounds: int, m
 
 
 def _by_length(lengths: Int64s) -> Iterator[tuple[Int64s, int]]:
-    """Indices of the keys of each length."""
+    """Yield the indices of the keys of each length."""
     if not len(lengths):
         return
     order = np.argsort(lengths, kind="stable")
@@ -101,7 +101,7 @@ def _by_length(lengths: Int64s) -> Iterator[tuple[Int64s, int]]:
 
 
 def _buffers(keys: pa.Array) -> tuple[Int64s, npt.NDArray[np.uint8]]:
-    """Where each key starts and ends, and the bytes."""
+    """Start and end of each key, and the bytes."""
     wide = keys.type == pa.large_string()
     _, offsets, data = keys.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[keys.offset : keys.offset + len(keys) + 1]
@@ -109,7 +109,7 @@ def _buffers(keys: pa.Array) -> tuple[Int64s, npt.NDArray[np.uint8]]:
 
 
 def _words_at(data: npt.NDArray[np.uint8], starts: Int64s, place: int, stride: int) -> UInt32s:
-    """The little-endian 4-byte word at `place` of each key, at any alignment; `stride` is the distance of keys where it is constant."""
+    """The little-endian 4-byte word at `place` of each key, at any alignment; `stride` is the distance between keys if constant, else 0."""
     every: npt.NDArray[Any] = np.ndarray((len(data) - 3,), dtype="<u4", buffer=data, strides=(1,))
     if stride:
         return every[starts[0] + place :: stride][: len(starts)].astype(np.uint32)
@@ -124,7 +124,7 @@ def _mix(words: UInt32s) -> UInt32s:
 
 
 def _tail(data: npt.NDArray[np.uint8], starts: Int64s, length: int) -> UInt32s | None:
-    """The bytes past the last whole word. Hadoop counts them from the end, and extends their signs, unlike murmur2 proper."""
+    """The bytes after the last whole word. Hadoop counts them from the end and extends their signs, unlike murmur2 proper."""
     rest = length & 3
     if not rest:
         return None

@@ -1,4 +1,4 @@
-"""What the properties of a new table are made of, in whatever version."""
+"""The inputs for the properties of a new table of any version."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lakehouse_engine.model.table_config import TableType
 class NewTable:
     """What differs from table to table. `key_generator` is the type's word (`SIMPLE`, `COMPLEX`, `NON_PARTITION`, ...).
 
-    `partition_fields` carry a kind for the custom key generator (`at:TIMESTAMP`). Without `merge_mode` the ordering fields decide. `also`
-    are further properties, under their own keys.
+    `partition_fields` carry a kind for the custom key generator (`at:TIMESTAMP`). Without `merge_mode`, the ordering fields decide. `also`
+    has further properties, under their own keys.
     """
 
     name: str

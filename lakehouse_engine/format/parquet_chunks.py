@@ -1,9 +1,9 @@
-"""Column chunks of Parquet files as they are stored, and files that are put together of them.
+"""Copies column chunks of Parquet files without decoding them, and assembles new files from them.
 
-A chunk says nothing of where it is: its pages may stand in another file as they are, if that file's footer has the chunk's entry with
-other offsets (parquet.thrift, `ColumnMetaData`). Arrow's writer has no way to do that, so the footer of such a file is made here, on the
-pattern of one that Arrow made of no rows. Only chunks of files with `lakehouse.pages` (`parquet_seal`) are taken: where each of their pages
-begins, and its checksum, is known without decoding one.
+A chunk does not contain its position: its pages can be copied into another file unchanged if that file's footer has the chunk's entry with
+other offsets (parquet.thrift, `ColumnMetaData`). Arrow's writer cannot do that, so the footer of such a file is made here, modelled on one
+that Arrow wrote without rows. Only chunks of files with `lakehouse.pages` (`parquet_seal`) qualify: the start and checksum of each page are
+known without decoding one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lakehouse_engine.format.parquet_seal import PageSums, page_header, page_len
 from lakehouse_engine.format.thrift import BINARY, I64, LIST, STRUCT, ThriftList, ThriftStruct, read_struct, write_struct
 
 _MAGIC, _END = b"PAR1", 8
-# Numbers of fields in parquet.thrift.
+# Field numbers in parquet.thrift.
 _SCHEMA, _ROWS, _GROUPS, _TEXTS = 2, 3, 4, 5  # FileMetaData
 _CHUNKS, _BYTES, _GROUP_ROWS, _FIRST, _COMPRESSED = 1, 2, 3, 5, 6  # RowGroup
 _CHUNK_OFFSET, _ENTRY = 2, 3  # ColumnChunk
@@ -34,8 +34,8 @@ Pieces = Sequence[bytes | memoryview]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A column chunk: its `ColumnChunk` of the footer, its first byte, the number of its first page in the file, and by turns the lengths
-    of its pages' headers and contents.
+    """A column chunk: its `ColumnChunk` in the footer, its first byte, the number of its first page in the file, and alternating lengths of
+    its pages' headers and contents.
     """
 
     entry: ThriftStruct
@@ -49,19 +49,19 @@ class Chunk:
 
     @property
     def column(self) -> str:
-        """The column that it is of, or that it is a leaf of."""
+        """Top-level column that this chunk belongs to."""
         path: ThriftList = self.entry.get(_ENTRY).get(_PATH)
         return str(path.values[0].decode("utf-8"))
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether all its values are places in a dictionary, as far as its entry tells."""
+        """True if all values are stored as dictionary indices, as far as the chunk's entry shows."""
         told: ThriftList | None = self.entry.get(_ENTRY).get(_PAGES)
         kinds = set() if told is None else {page.get(_ENCODING) for page in told.values if page.get(_KIND) != _DICTIONARY_PAGE}
         return bool(kinds) and kinds <= _BY_DICTIONARY
 
     def checked(self, data: memoryview) -> list[memoryview]:
-        """Its bytes by turns of headers and contents. Raises `FormatError` where a page fails its checksum."""
+        """Alternating headers and contents of the pages. Raises `FormatError` if a page fails its checksum."""
         ends = list(itertools.accumulate(self.lengths, initial=0))
         pieces = [data[start:end] for start, end in itertools.pairwise(ends)]
         for header, content in zip(pieces[::2], pieces[1::2], strict=True):
@@ -72,7 +72,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkedGroup:
-    """A row group as it is stored: chunks in the order of the schema's leaves."""
+    """A row group as stored: chunks in the order of the schema's leaves."""
 
     num_rows: int
     total_bytes: int
@@ -81,15 +81,15 @@ class ChunkedGroup:
 
 @dataclass(frozen=True, slots=True)
 class ChunkedFile:
-    """The footer of a Parquet file whose chunks can be taken out of it."""
+    """The footer of a Parquet file whose chunks can be copied."""
 
     footer: ThriftStruct
     groups: tuple[ChunkedGroup, ...]
 
     @classmethod
     def of(cls, tail: bytes, metadata: pq.FileMetaData) -> ChunkedFile | None:
-        """Of a file's `tail`, from its footer on, and that footer. None where it does not tell where pages are, or chunks have parts
-        elsewhere in the file. Raises `FormatError`.
+        """Parse `tail` (the file from its footer on) and its metadata. None if the footer does not record where pages are, or chunks have
+        parts elsewhere in the file. Raises `FormatError`.
         """
         told = page_lengths(metadata)
         if told is None:
@@ -106,20 +106,18 @@ class ChunkedFile:
         return cls(footer, tuple(groups))
 
     def dictionaries(self) -> frozenset[str]:
-        """The columns that are stored as dictionaries in all row groups, with all of their leaves."""
+        """Columns whose leaves are all stored as dictionaries in all row groups."""
         chunks = [chunk for group in self.groups for chunk in group.chunks]
         return frozenset(chunk.column for chunk in chunks) - {chunk.column for chunk in chunks if not chunk.is_dictionary}
 
     def has_schema_of(self, other: ChunkedFile) -> bool:
-        """Whether both files store the same columns in the same way."""
+        """True if both files store the same columns in the same way."""
         return bool(self.footer.get(_SCHEMA) == other.footer.get(_SCHEMA))
 
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """Where pages are: `lengths` of their headers and contents by turns, without the magic, and the number of the one that begins at a
-    byte.
-    """
+    """Page positions: alternating `lengths` of headers and contents, without the magic, and the number of the page at each start byte."""
 
     lengths: tuple[int, ...]
     numbers: dict[int, int]
@@ -140,7 +138,7 @@ class _Pages:
 
 
 class ChunkAssembly:
-    """A Parquet file, written to `target`, of chunks that are encoded already. `pattern` has its schema; its rows do not count."""
+    """Writes a Parquet file to `target` from encoded chunks. `pattern` provides the schema; its rows are ignored."""
 
     def __init__(self, target: pa.NativeFile, pattern: ChunkedFile) -> None:
         self._target, self._pattern = target, pattern
@@ -150,7 +148,7 @@ class ChunkAssembly:
         self._cover(_MAGIC)
 
     def add(self, num_rows: int, chunks: Iterable[tuple[Chunk, Pieces]]) -> None:
-        """A row group of chunks, each with its bytes by turns of headers and contents, in the order of the schema's leaves."""
+        """Write a row group of chunks, in the order of the schema's leaves, each with its alternating page headers and contents."""
         start = self._size
         entries = [self._add(chunk, pieces) for chunk, pieces in chunks]
         metas = [entry.get(_ENTRY) for entry in entries]
@@ -164,7 +162,7 @@ class ChunkAssembly:
         self._rows += num_rows
 
     def finish(self, texts: Mapping[str, str]) -> int:
-        """Write the footer, with these key-value metadata; the size of the file in bytes."""
+        """Write the footer with this key-value metadata; returns the size of the file in bytes."""
         footer = self._pattern.footer.copy()
         footer.set(_ROWS, I64, self._rows)
         footer.set(_GROUPS, LIST, ThriftList(STRUCT, self._groups))
@@ -191,7 +189,7 @@ class ChunkAssembly:
 
 
 def _shifted(entry: ThriftStruct, shift: int) -> ThriftStruct:
-    """The entry of a chunk that stands so many bytes further."""
+    """The entry of a chunk that is moved by `shift` bytes."""
     meta: ThriftStruct = entry.get(_ENTRY).copy()
     meta.set(_DATA, I64, meta.get(_DATA) + shift)
     if meta.get(_DICTIONARY):

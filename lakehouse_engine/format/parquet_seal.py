@@ -1,8 +1,8 @@
 """Checksums over what Parquet's own leave out: page headers and the footer.
 
-A page checksum is over the content of a page (Parquet `PageHeader.crc`). The headers, which say how to decode it, and the footer, which
-says what it means, have none. So the footer's metadata gets one text with the CRC of everything before the footer that is not the content
-of such a page, and one with the CRC of the footer itself, its length and the last magic included. Other readers pass both over.
+A page checksum covers the content of a page (Parquet `PageHeader.crc`). The headers, which say how to decode it, and the footer, which says
+what it means, have none. So the footer's metadata gets one text with the CRC of everything before the footer that is not page content with
+a checksum, and one with the CRC of the footer itself, including its length and the last magic. Other readers ignore both.
 """
 
 from __future__ import annotations
@@ -18,51 +18,51 @@ from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.seal import BLANK_SEAL, SEAL_KEY
 
 PAGES_KEY = "lakehouse.pages"
-"""Under this key stands `crc32:<8 hex digits>`, and after it by turns how many bytes are covered and how many are passed over."""
+"""Key of the text `crc32:<8 hex digits>`, followed by alternating counts of covered and skipped bytes."""
 
 SMALL = 1024 * 1024
-"""Bytes of a file that is read at once for its headers, wherever it is."""
+"""A file up to this many bytes is read whole to check its headers, on any storage."""
 
 _MAGIC, _END, _TAIL = b"PAR1", 8, 64 * 1024
 _KEY, _BLANK, _CRC = SEAL_KEY.encode(), BLANK_SEAL.encode(), "crc32:"
-# Between the key and its text stand the text's field header and length of Thrift's compact protocol.
+# Between the key and its text are the text's field header and length in Thrift's compact protocol.
 _SEAL = re.compile(rb"lakehouse\.seal..(crc32:[0-9a-f]{8})", re.DOTALL)
-# Rewriting a file with its metadata, as parquet-mr's tools do, makes a file that the texts are not about.
+# A file rewritten with its metadata, as by parquet-mr's tools, is not the file that the texts describe.
 _REWRITTEN = b"parquet-mr"
 _I32_FIELD = 0x15
 
 
 class PageSums:
-    """What is told of the pages of a file: the checksum of all that is not the content of one, and where contents are."""
+    """Checksum of everything in a file that is not page content, and the places of page contents."""
 
     def __init__(self) -> None:
         self._crc = 0
         self._lengths = [0]
 
     def cover(self, data: bytes | memoryview) -> None:
-        """Bytes that are no content of a page come next."""
+        """Add the next bytes, which are not page content."""
         self._crc = zlib.crc32(data, self._crc)
         self._lengths[-1] += len(data)
 
     def pass_over(self, length: int) -> None:
-        """A page's content comes next, whose checksum is in its header."""
+        """Skip the next bytes: page content, whose checksum is in its header."""
         self._lengths += (length, 0)
 
     def texts(self) -> dict[str, str]:
-        """What the footer is to say, last of all, and with a blank for its own checksum."""
+        """Texts for the end of the footer's metadata, with a blank for the footer's own checksum."""
         return {PAGES_KEY: f"{_CRC}{self._crc:08x} {' '.join(map(str, self._lengths))}", SEAL_KEY: BLANK_SEAL}
 
 
 class Target(Protocol):
-    """What a file is written to."""
+    """Object that a file is written to."""
 
     def write(self, data: bytes) -> object: ...
 
 
 class SealingSink:
-    """Where a `ParquetWriter` is to write what goes to `target`; its writes must be page headers and contents of pages by turns.
+    """The sink of a `ParquetWriter` that writes to `target`; its writes must alternate between page headers and page contents.
 
-    Everything is passed on as it comes. Before the writer is closed, `hold` gives the metadata to add; `finish` writes the footer.
+    Writes are passed on at once, until `hold`, called before the writer is closed, gives the metadata to add; `finish` writes the footer.
     """
 
     closed = False
@@ -93,18 +93,18 @@ class SealingSink:
         return self._size
 
     def flush(self) -> None:
-        """Nothing is kept here that could go on."""
+        """Do nothing: held bytes may not be passed on yet, and others already were."""
 
     def close(self) -> None:
-        """The target is closed by whoever opened it."""
+        """Do nothing: the caller that opened the target closes it."""
 
     def hold(self) -> dict[str, str]:
-        """All rows are written: the metadata that belongs into the footer, to be added last. What comes now is held back."""
+        """The metadata to add to the footer, last. Call it after all rows are written; later writes are held back."""
         self._held = []
         return self._sums.texts()
 
     def finish(self) -> int:
-        """Write the footer; the size of the file in bytes. Raises `FormatError` if the writer wrote rows after `hold`."""
+        """Write the footer; returns the size of the file in bytes. Raises `FormatError` if the writer wrote rows after `hold`."""
         tail = b"".join(self._held or ())
         if len(tail) != _tail_length(tail):
             raise FormatError("the Parquet writer wrote more than a footer at its end; this version of pyarrow cannot be used")
@@ -113,18 +113,18 @@ class SealingSink:
 
 
 def sealed_tail(tail: bytes) -> bytes:
-    """The end of a file, from its footer on, which has the texts of `PageSums`, with its checksum in the blank."""
+    """The end of a file, from its footer on, with its checksum in the blank of the `PageSums` texts."""
     before, _, after = tail.rpartition(_BLANK)
     return before + _text(tail) + after
 
 
 def read_metadata(source: pa.NativeFile, *, verify: bool = True) -> pq.FileMetaData:
-    """The footer of a Parquet file. Raises `FormatError` for one that is not as it was sealed, and what Arrow raises."""
+    """Read the footer of a Parquet file. Raises `FormatError` if it differs from what was sealed, and what Arrow raises."""
     return read_with_tail(source, verify=verify)[0]
 
 
 def read_with_tail(source: pa.NativeFile, *, verify: bool = True) -> tuple[pq.FileMetaData, bytes]:
-    """As `read_metadata`, and the bytes of the file from its footer on."""
+    """As `read_metadata`; also returns the bytes of the file from its footer on."""
     size = source.size()
     tail: bytes = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
     length = _tail_length(tail)
@@ -139,10 +139,10 @@ def read_with_tail(source: pa.NativeFile, *, verify: bool = True) -> tuple[pq.Fi
 
 
 def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, *, window: int = 0) -> None:
-    """Check what is between the contents of pages, which have checksums of their own that a reader must be told to verify. `window`: bytes
-    to read at once, where each reading has its price; 0 reads no more than is checked, but for a small file.
+    """Check the bytes between page contents; a reader has to verify the contents by their own checksums. `window`: bytes to read at once if
+    each read is costly; 0 reads only what is checked, except for a small file.
 
-    Raises `FormatError`. A file that says nothing about it, as those of other writers, passes.
+    Raises `FormatError`. A file without these checksums, as from other writers, passes.
     """
     found = page_lengths(metadata)
     if found is None:
@@ -162,7 +162,7 @@ def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, *, window: int
 
 
 class _Pieces:
-    """The first `total` bytes of a file, read in ascending order, at least `window` at once."""
+    """The first `total` bytes of a file, read in ascending order, at least `window` at a time."""
 
     def __init__(self, source: pa.NativeFile, total: int, window: int) -> None:
         self._source, self._total, self._window = source, total, window
@@ -176,8 +176,8 @@ class _Pieces:
 
 
 def page_lengths(metadata: pq.FileMetaData) -> tuple[int, list[int]] | None:
-    """What a footer says of the pages: the checksum of what is covered, and by turns how many bytes are covered and passed over. None where
-    it says nothing, or was rewritten by others since. Raises `FormatError`.
+    """The footer's record of pages: the checksum of covered bytes, and alternating counts of covered and skipped bytes. None if it has
+    none, or if another program rewrote the file. Raises `FormatError`.
     """
     texts = metadata.metadata or {}
     text = texts.get(PAGES_KEY.encode())
@@ -191,18 +191,18 @@ def page_lengths(metadata: pq.FileMetaData) -> tuple[int, list[int]] | None:
 
 
 def _is_sealed(tail: bytes) -> bool | None:
-    """Whether a footer is as it was sealed; None where it was not."""
+    """True if a footer is as it was sealed; None if it was not sealed."""
     found = _last_seal(tail)
     if found is None:
         return False if PAGES_KEY.encode() in tail and _REWRITTEN not in tail else None
     if _REWRITTEN in tail[found.end() :]:
         return None
-    view = memoryview(tail)  # megabytes of Bloom filter
+    view = memoryview(tail)  # a view: the tail may have megabytes of Bloom filter
     return found.group(1) == _text(view[: found.start(1)], _BLANK, view[found.end(1) :])
 
 
 def _last_seal(tail: bytes) -> re.Match[bytes] | None:
-    """The last one counts: what comes before may be anybody's text. Looked for from the end, as a footer has megabytes of Bloom filter."""
+    """The last seal; earlier text may be user data. The search starts at the end, as a footer may have megabytes of Bloom filter."""
     place = tail.rfind(_KEY)
     while place >= 0:
         found = _SEAL.match(tail, place)
@@ -220,12 +220,12 @@ def _text(*blank: bytes | memoryview) -> bytes:
 
 
 def _tail_length(tail: bytes) -> int:
-    """Bytes of the footer that ends `tail`, its length and magic included; 0 where there is none."""
+    """Bytes of the footer at the end of `tail`, including its length and magic; 0 if there is none."""
     return int.from_bytes(tail[-_END:-4], "little") + _END if len(tail) >= _END and tail.endswith(_MAGIC) else 0
 
 
 def page_header(header: bytes) -> tuple[int, int] | None:
-    """How long the content of a page is whose header, with a checksum, this is, and the checksum; None for anything else.
+    """Content length and checksum from the header of a page with a checksum; None for any other bytes.
 
     The first four fields of `PageHeader` are numbers: type, both sizes, checksum.
     """

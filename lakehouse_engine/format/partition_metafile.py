@@ -1,4 +1,4 @@
-"""`.hoodie_partition_metadata`: without it Hudi does not see a partition, and answers with no rows (hudi-format 1.1)."""
+"""`.hoodie_partition_metadata`: without this file Hudi does not see a partition and returns no rows for it (hudi-format 1.1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from lakehouse_engine.format.properties import check_properties_seal, parse_prop
 
 
 def render_partition_metafile(commit_time: str, depth: int) -> bytes:
-    """`commit_time`: the instant that made the partition. `depth`: directory levels below the table, 0 when not partitioned."""
+    """The file's content. `commit_time`: the instant that made the partition. `depth`: directory levels below the table, 0 if
+    unpartitioned.
+    """
     if depth < 0:
         raise MetadataError(f"a partition has no negative depth: {depth}")
     properties = {"commitTime": commit_time, "partitionDepth": str(depth)}
@@ -15,7 +17,7 @@ def render_partition_metafile(commit_time: str, depth: int) -> bytes:
 
 
 def parse_partition_metafile(data: bytes) -> tuple[str, int]:
-    """Commit time and depth. Raises `MetadataError` where one is missing or is no number, `PropertiesError` where the seal is broken."""
+    """Commit time and depth. Raises `MetadataError` if one is missing or not a number, `PropertiesError` if the seal is broken."""
     check_properties_seal(data)
     properties = parse_properties(data)
     commit_time, depth = properties.get("commitTime", ""), properties.get("partitionDepth", "")

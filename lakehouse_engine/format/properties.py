@@ -1,10 +1,10 @@
 r"""`java.util.Properties` text: the form of `hoodie.properties` and of partition metafiles.
 
-Rules are those of `Properties.load(InputStream)` and `Properties.store(OutputStream)`: Latin-1 bytes, `\uXXXX` for everything
-outside printable ASCII (UTF-16 units), `=`, `:` or whitespace between key and value, continuation by a trailing backslash.
+The rules are those of `Properties.load(InputStream)` and `Properties.store(OutputStream)`: Latin-1 bytes, `\uXXXX` for everything outside
+printable ASCII (UTF-16 units), `=`, `:` or whitespace between key and value, continuation by a trailing backslash.
 
-What we write begins with a comment that seals the bytes. Whoever else stores the properties drops it, as `Properties` keeps no comments: so
-a seal is never judged against what another writer made of the file.
+Text that this engine writes begins with a comment that seals the bytes. Another program that stores the properties drops the seal, since
+`Properties` keeps no comments; so a seal is never checked against another writer's text.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """Every key and value in file order; of a key that stands twice, the last value. Raises `PropertiesError` on a bad `\\u` escape."""
+    """Keys and values in file order; the last value counts if a key is repeated. Raises `PropertiesError` on a bad `\\u` escape."""
     return dict(_split(line) for line in _logical_lines(data.decode("latin-1")))
 
 
 def render_properties(properties: Mapping[str, str], *, comments: Sequence[str] = ()) -> bytes:
-    """The text that `parse_properties` reads back, keys in the order given, each comment on a line of its own before them."""
+    """Text that `parse_properties` reads back: comments first, each on its own line, then keys in the given order."""
     lines = [f"#{_escape_unicode(part)}" for comment in comments for part in _LINE_END.split(comment)]
     lines += [f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in properties.items()]
     return "".join(f"{line}\n" for line in lines).encode("ascii")
@@ -42,7 +42,7 @@ def seal_properties(text: bytes) -> bytes:
 
 
 def check_properties_seal(data: bytes) -> None:
-    """Raises `PropertiesError` where the text has a seal of ours and is not as it was sealed."""
+    """Raise `PropertiesError` if the text has this engine's seal and was changed since."""
     if is_intact_behind(_SEAL_COMMENT.encode(), data) is False:
         raise PropertiesError(
             "the file is not as it was written: it was damaged, or edited by hand. Put it back from a backup; if the edit is meant, remove"
@@ -57,7 +57,7 @@ def table_checksum(properties: Mapping[str, str]) -> str:
 
 
 def verify_checksum(properties: Mapping[str, str]) -> None:
-    """Raises `PropertiesError` where a checksum is present and is not that of the names; old tables have none."""
+    """Raise `PropertiesError` if there is a checksum that does not match the names; old tables have none."""
     stored = properties.get(CHECKSUM_KEY)
     expected = table_checksum(properties)
     if stored is not None and stored != expected:
@@ -68,7 +68,7 @@ def verify_checksum(properties: Mapping[str, str]) -> None:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blank ones, continuations joined."""
+    """Lines with continuations joined, without comments and blank lines."""
     pending: str | None = None
     for line in _LINE_END.split(text):
         line = line.lstrip(_BLANK)
@@ -89,7 +89,7 @@ def _continues(line: str) -> bool:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Key and value of a logical line: the first separator that is not escaped; blanks around one `=` or `:` are dropped."""
+    """Key and value of a logical line, split at the first unescaped separator; blanks around one `=` or `:` are dropped."""
     end = 0
     while end < len(line) and line[end] not in f"=:{_BLANK}":
         end += 2 if line[end] == "\\" else 1
@@ -107,7 +107,7 @@ def _unescape(text: str) -> str:
     while at < len(text):
         char = text[at]
         if char != "\\" or at + 1 == len(text):
-            # A lone backslash at the very end can only come from a file cut inside an escape; Java drops it.
+            # A lone backslash at the very end means that the file was cut inside an escape; Java drops it.
             parts.append("" if char == "\\" else char)
             at += 1
         elif text[at + 1] == "u":
@@ -116,7 +116,7 @@ def _unescape(text: str) -> str:
         else:
             parts.append(_NAMED.get(text[at + 1], text[at + 1]))
             at += 2
-    # Pairs of surrogates came as two escapes; joining them needs a pass through UTF-16.
+    # Surrogate pairs are two escapes; a pass through UTF-16 joins them.
     return "".join(parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 

@@ -1,4 +1,4 @@
-"""What depends on the table version: where instants are, how their files are named, how commits are encoded, what names of logs say.
+"""Everything that depends on the table version: timeline folder, names of instant files, encoding of commits, naming of logs.
 
 Chosen once, when a table is opened; nothing outside this package compares versions.
 """
@@ -22,7 +22,7 @@ LAYOUT_VERSION_KEY = "hoodie.timeline.layout.version"
 
 
 class TableFormat(Protocol):
-    """The format of a family of table versions, as one frozen, picklable value: members say what is different, in place of conditions."""
+    """The format of a family of table versions, a frozen, picklable value. Its members replace conditions on the version."""
 
     @property
     def timeline_folder(self) -> str:
@@ -31,36 +31,36 @@ class TableFormat(Protocol):
 
     @property
     def orders_by_completion(self) -> bool:
-        """Whether instants take effect in the order in which they were completed."""
+        """True if instants take effect in the order of their completion."""
         ...
 
     @property
     def completes_with_time(self) -> bool:
-        """Whether an instant gets a completion time, which is part of the name of its completed file."""
+        """True if an instant gets a completion time, which is part of the name of its completed file."""
         ...
 
     @property
     def logs_by_writer(self) -> bool:
-        """Whether a log file is named by the instant of its writer; else by that of its slice."""
+        """True if a log file is named by the instant of its writer, False if by that of its slice."""
         ...
 
     @property
     def logs_partial_rows(self) -> bool:
-        """Whether logs may have rows with some of the columns."""
+        """True if logs may have rows with only some of the columns."""
         ...
 
     @property
     def history(self) -> HistoryForm:
-        """In what form archived instants are stored."""
+        """The form in which archived instants are stored."""
         ...
 
     @property
     def stores_merge_mode(self) -> bool:
-        """Whether the properties say the merge mode that a payload class stands for."""
+        """True if the properties store the merge mode that a payload class stands for."""
         ...
 
     def new_table(self, version: TableVersion, table: NewTable) -> dict[str, str]:
-        """The properties of a new table of one of the family's versions. Raises as `merge_properties` where the merge mode is stored."""
+        """The properties of a new table of a version in this family. Raises as `merge_properties` if the merge mode is stored."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class TableFormat(Protocol):
         ...
 
     def file_name(self, instant: Instant) -> str:
-        """Name of the file that puts `instant` into its state. Raises `FileNameError` where that action has no such state."""
+        """Name of the file that puts `instant` into its state. Raises `FileNameError` if the action has no such state."""
         ...
 
     def parse_file_name(self, name: str) -> Instant | None:
@@ -77,18 +77,18 @@ class TableFormat(Protocol):
         ...
 
     def decode_commit(self, data: bytes) -> HoodieCommitMetadata:
-        """Commit, delta commit or replace commit metadata. Raises `CorruptInstantError` for empty or truncated bytes."""
+        """Decode commit, delta commit or replace commit metadata. Raises `CorruptInstantError` for empty or truncated bytes."""
         ...
 
     def encode_commit(self, metadata: HoodieCommitMetadata) -> bytes: ...
 
     def is_sealed_commit(self, data: bytes) -> bool:
-        """Whether this engine wrote that commit metadata, whole or not."""
+        """True if this engine wrote the commit metadata, intact or not."""
         ...
 
 
 def format_of(config: TableConfig) -> TableFormat:
-    """The layout of a table. Raises `UnsupportedTableVersionError` for versions whose layout is not known, and as `check_readable` and
+    """The format of a table. Raises `UnsupportedTableVersionError` for an unknown timeline layout, and as `check_readable` and
     `timeline_folder`.
     """
     is_six = config.version is TableVersion.SIX
@@ -107,5 +107,5 @@ def format_of(config: TableConfig) -> TableFormat:
 
 
 def format_of_version(version: TableVersion) -> TableFormat:
-    """The format of a new table, whose timeline is where its version has it by default."""
+    """The format of a new table, with the timeline in the version's default folder."""
     return FormatV6() if version is TableVersion.SIX else FormatV8()

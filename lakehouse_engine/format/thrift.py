@@ -1,8 +1,8 @@
-"""Thrift's compact protocol, as far as the footers of Parquet files go: values are read without a description of them, and written again
-byte for byte (https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
+"""Thrift's compact protocol, as far as footers of Parquet files need it: reads values without a schema and writes them back byte for byte
+(https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
 
-The Parquet writer makes no file of parts of others, so whoever copies column chunks writes the footer himself. Sets and maps, of which
-Parquet has none, are refused.
+Arrow's Parquet writer cannot assemble a file from parts of others, so code that copies column chunks writes the footer itself. Sets and
+maps, which Parquet does not use, are refused.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ class ThriftList:
 
 @dataclass(slots=True)
 class ThriftStruct:
-    """Fields by their numbers, each with its kind: integers are int, binaries and doubles bytes (these eight), booleans bool."""
+    """Fields by number, each with its kind. Integers are int, binaries bytes, doubles eight bytes, booleans bool."""
 
     fields: dict[int, tuple[int, Any]] = field(default_factory=dict)
 
     def get(self, number: int) -> Any:
-        """The value of a field, None where it is not there."""
+        """The value of a field; None if absent."""
         found = self.fields.get(number)
         return None if found is None else found[1]
 
     def set(self, number: int, kind: int, value: Any) -> None:
-        """Give a field a value; None takes it away."""
+        """Set a field; None removes it."""
         if value is None:
             self.fields.pop(number, None)
         else:
             self.fields[number] = kind, value
 
     def copy(self) -> ThriftStruct:
-        """Another one with the same values."""
+        """A shallow copy."""
         return ThriftStruct(dict(self.fields))
 
 
 def read_struct(data: bytes) -> ThriftStruct:
-    """The struct that `data` is. Raises `FormatError` where it is none, ends before it, or has more."""
+    """Parse the struct that `data` consists of. Raises `FormatError` if it is not a struct, is cut short, or has extra bytes."""
     source = _Source(data)
     try:
         found = source.struct(0)
@@ -61,7 +61,7 @@ def read_struct(data: bytes) -> ThriftStruct:
 
 
 def write_struct(value: ThriftStruct) -> bytes:
-    """The bytes of a struct, its fields in ascending order."""
+    """Encode a struct, its fields in ascending order."""
     parts: list[bytes] = []
     _write_struct(value, parts)
     return b"".join(parts)

@@ -1,1 +1,1 @@
-"""Avro beside Arrow: schemas in both directions, and columns of records in both."""
+"""Conversion between Avro and Arrow, of schemas and of columns of records."""

@@ -1,7 +1,7 @@
-"""Arrow schema <-> Avro schema, as Spark and Hudi name things (hudi-format 4.3; Hudi `AvroConversionUtils`).
+"""Arrow schema -> Avro schema, with the names that Spark and Hudi use (hudi-format 4.3; Hudi `AvroConversionUtils`).
 
-Every column, struct field, array element and map value is a union `["null", T]` (with default null where it is a field), whatever Arrow
-says about nullability: Hudi holds all of them optional, and its compaction cannot take `[T, "null"]`.
+Every column, struct field, array element and map value is a union `["null", T]` (a field with default null), also if Arrow says not
+nullable: Hudi treats all of them as optional, and its compaction cannot take `[T, "null"]`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PLAIN: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
 
 
 def table_avro_schema(table_name: str, schema: pa.Schema, *, allow_timestamp_ntz: bool = False) -> str:
-    """The schema of a table's commits: record `<table>_record`, namespace `hoodie.<table>` (`getAvroRecordNameAndNamespace`).
+    """Avro schema of a table's commits: record `<table>_record`, namespace `hoodie.<table>` (`getAvroRecordNameAndNamespace`).
 
     Raises as `arrow_to_avro`.
     """
@@ -54,28 +54,28 @@ def table_avro_schema(table_name: str, schema: pa.Schema, *, allow_timestamp_ntz
 
 
 def arrow_to_avro(schema: pa.Schema, record_name: str, namespace: str, *, allow_timestamp_ntz: bool = False) -> str:
-    """Avro JSON text, on one line. Raises `UnsupportedTypeError` for a type that Hudi cannot hold, and
-    `SchemaIncompatibleError` for a name that Avro does not take; both name the column by its full path.
+    """Avro JSON text, on one line. Raises `UnsupportedTypeError` for a type that Hudi cannot hold, and `SchemaIncompatibleError` for a name
+    that Avro does not take; both name the column by its full path.
 
-    `allow_timestamp_ntz` lets timestamps without zone pass, which only Hudi 1.x reads.
+    `allow_timestamp_ntz` allows timestamps without zone, which only Hudi 1.x reads.
     """
     converter = _Converter(allow_timestamp_ntz)
     return dump_schema(converter.record(list(schema), record_name, namespace, ""))
 
 
 def decimal_size(precision: int) -> int:
-    """Bytes of the smallest two's complement `fixed` that holds every value of a precision (Spark `minBytesForPrecision`)."""
+    """Bytes of the smallest two's complement `fixed` that holds every value of this precision (Spark `minBytesForPrecision`)."""
     return (int(10**precision - 1).bit_length() + 8) // 8
 
 
 class _Converter:
-    """Carries the option down the type tree. `path` is the dotted column, for messages."""
+    """Converts a type tree under one set of options. `path` is the dotted column, for messages."""
 
     def __init__(self, allow_timestamp_ntz: bool) -> None:
         self._allow_timestamp_ntz = allow_timestamp_ntz
 
     def record(self, fields: list[pa.Field], name: str, namespace: str, path: str) -> dict[str, Any]:
-        """Types nested in it have the namespace `<namespace>.<name>`, which keeps every full name unique."""
+        """Avro record of these fields. Nested types get the namespace `<namespace>.<name>`, which keeps every full name unique."""
         inner = f"{namespace}.{name}" if namespace else name
         members = []
         for field in fields:
@@ -132,13 +132,13 @@ def _decimal(kind: pa.DataType, name: str, namespace: str, column: str) -> dict[
 
 
 def _doc(field: pa.Field) -> dict[str, str]:
-    """A column's comment stands in the field's metadata in Arrow (under Spark's key), and is the `doc` in Avro."""
+    """The Avro `doc` of a column's comment, which Arrow keeps in the field's metadata under Spark's key."""
     comment = (field.metadata or {}).get(COMMENT_KEY)
     return {"doc": comment.decode("utf-8")} if comment else {}
 
 
 def _check_name(name: str, column: str) -> None:
-    """Java Avro's rule for names: a letter (of any script) or underscore first, then digits too."""
+    """Check a name by Java Avro's rule: a letter (of any script) or underscore first, then digits too."""
     if not name.replace("_", "a").isalnum() or not (name[0].isalpha() or name[0] == "_"):
         raise SchemaIncompatibleError(
             f"column name {name!r}: Avro takes letters, digits and underscores, no digit first; rename it", column=column

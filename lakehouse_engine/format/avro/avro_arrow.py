@@ -28,17 +28,18 @@ _LOGICAL: dict[tuple[str, str], pa.DataType] = {
     ("long", "local-timestamp-micros"): _LOCAL_MICROS,
     ("long", "local-timestamp-millis"): _LOCAL_MICROS,
 }
-# A column of these would be read as bare numbers, with another meaning than the writer's.
+# Read without their logical type, these would be bare numbers that mean something else.
 _REFUSED_LOGICAL = frozenset({"time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos", "duration"})
 
 
 def avro_to_arrow(text: str, *, drop_meta: bool = False, branches: bool = False) -> pa.Schema:
-    """Every field nullable; unions of null and one type in either order; millisecond timestamps as the engine's microseconds.
+    """Arrow schema of an Avro record. Every field is nullable, the null of a union may come first or second, milliseconds become
+    microseconds.
 
-    `drop_meta` leaves meta columns out. With `branches`, for records of Hudi's own, a union of several records is a struct with a member
-    for each, of which a row has one or none, and times of day are read.
+    `drop_meta` leaves out meta columns. `branches` is for Hudi's own records: a union of several records is a struct with a member for
+    each, of which a row has one or none, and times of day are read.
 
-    Raises `MetadataError` where the text is no Avro record, `UnsupportedTypeError` (with the column's full path) for unions of several
+    Raises `MetadataError` if the text is not an Avro record, `UnsupportedTypeError` (with the column's full path) for unions of several
     types, time of day, durations, `fixed` other than decimals, and recursive records.
     """
     fields = _Reader(branches).fields(load_record(text), "", "")
@@ -46,7 +47,7 @@ def avro_to_arrow(text: str, *, drop_meta: bool = False, branches: bool = False)
 
 
 class _Reader:
-    """Remembers named types, which a schema spells out once and refers to by name afterwards."""
+    """Remembers named types: a schema spells each out once and then refers to it by name."""
 
     def __init__(self, branches: bool) -> None:
         self._named: dict[str, pa.DataType | None] = {}
@@ -54,7 +55,7 @@ class _Reader:
 
     def fields(self, record: dict[str, Any], namespace: str, path: str) -> list[pa.Field]:
         full_name, inner = _full_name(record, namespace)
-        # None marks the record as under way: a reference to it from inside would have no end.
+        # None marks an unfinished record: a reference to it from inside is recursion.
         self._named[full_name] = None
         fields = [self._field(member, inner, path) for member in record_fields(record)]
         self._named[full_name] = pa.struct(fields)
@@ -121,13 +122,13 @@ class _Reader:
 
 
 def branch_name(branch: Any) -> str:
-    """What the member for a branch of a union is called: the record's name without its namespace."""
+    """Name of the struct member for a branch of a union: the record's name without its namespace."""
     name = branch.get("name") if isinstance(branch, dict) else branch
     return str(name).rpartition(".")[2]
 
 
 def _full_name(avro: dict[str, Any], namespace: str) -> tuple[str, str]:
-    """The full name of a named type, and the namespace for what is inside it."""
+    """Full name of a named type, and the namespace of the types inside it."""
     name = avro.get("name")
     if not isinstance(name, str) or not name:
         raise MetadataError(f"a named Avro type has no name: {str(avro)[:80]}")

@@ -1,7 +1,7 @@
-"""Records in Avro's binary form -> Arrow columns, without an object per row.
+"""Decodes records from Avro's binary form into Arrow columns, without an object per row.
 
-All records are read side by side: one position is kept for each, and every field in turn moves all of them on. The branch of a
-union is a mask, elements of arrays and maps are read in rounds (the first of every record, then the second, ...).
+All records are read side by side: there is one position per record, and each field advances all of them. The branch of a union is a mask;
+elements of arrays and maps are read in rounds (the first of every record, then the second, ...).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Node(Protocol):
 
 
 def decode_records(schema_text: str, source: AvroSource, starts: Positions) -> pa.Table:
-    """The records that begin at `starts` (ascending, one for each end in `source`), in the columns of `avro_to_arrow(schema_text)`.
+    """Decode the records that begin at `starts` (ascending, one per end in `source`) into the columns of `avro_to_arrow(schema_text)`.
 
-    Raises `FormatError` where the bytes do not decode, `MetadataError` and `UnsupportedTypeError` as `avro_to_arrow`.
+    Raises `FormatError` if the bytes do not decode, `MetadataError` and `UnsupportedTypeError` as `avro_to_arrow`.
     """
     schema, at = avro_to_arrow(schema_text), starts
     columns = []
@@ -46,7 +46,7 @@ def decode_records(schema_text: str, source: AvroSource, starts: Positions) -> p
 
 
 def record_nodes(schema_text: str, schema: pa.Schema) -> list[Node]:
-    """Readers of the fields of a record, in order; `schema` is what `avro_to_arrow` makes of the text."""
+    """Readers for the fields of a record, in order; `schema` is the result of `avro_to_arrow` for the same text."""
     try:
         return _Compiler({}).fields(load_record(schema_text), "", list(schema))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -55,7 +55,7 @@ def record_nodes(schema_text: str, schema: pa.Schema) -> list[Node]:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """`int`, `long` and what is stored as such; `factor` makes microseconds of milliseconds."""
+    """`int`, `long` and types stored as them; `factor` converts milliseconds to microseconds."""
 
     kind: pa.DataType
     factor: int = 1
@@ -89,7 +89,7 @@ class _Boolean:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """`string`, `bytes`, and decimals stored as such."""
+    """`string`, `bytes`, and decimals stored as bytes."""
 
     kind: pa.DataType
 
@@ -133,7 +133,7 @@ class _Null:
 
 @dataclass(frozen=True, slots=True)
 class _Optional:
-    """A union of null and one type, or of one type alone (`null` is then -1); the members' numbers."""
+    """A union of null and one type, or of one type alone (`null` is then -1); `value` and `null` are their branch numbers."""
 
     member: Node
     kind: pa.DataType
@@ -158,7 +158,7 @@ class _Optional:
 
 @dataclass(frozen=True, slots=True)
 class _Branches:
-    """A union of several records; `members` read those of `numbers`, the members of the struct `kind` in order."""
+    """A union of several records; `members` read the branches `numbers`, in the order of the fields of the struct `kind`."""
 
     kind: pa.DataType
     members: tuple[Node, ...]
@@ -223,13 +223,13 @@ class _Repeated:
         return self._assembled(sizes, rounds), at
 
     def _counts(self, source: AvroSource, at: Positions) -> tuple[npt.NDArray[np.int64], Positions]:
-        """Numbers of elements in the blocks that begin here. A negative one has the block's size in bytes behind it."""
+        """Element counts of the blocks that begin here. The block's size in bytes follows a negative count."""
         counts, at = source.longs(at)
         sized = np.flatnonzero(counts < 0)
         if len(sized):
             _, at[sized] = source.longs(at[sized])
             counts[sized] = -counts[sized]
-        # An element has a byte at least, so a count that does not fit is found before anything is read by it.
+        # An element takes at least one byte, so a count that does not fit is found before elements are read.
         if len(counts) and (int(counts.min()) < 0 or bool((counts > source.left(at)).any())):
             raise FormatError("an Avro array has more elements than bytes are left in its record")
         return counts, at
@@ -246,7 +246,7 @@ class _Repeated:
         if not rounds:
             parts = [pa.array([], kind) for kind in self._child_types()]
         else:
-            # Rounds hold one element of each record; a stable sort by record puts the elements of each one together.
+            # Each round holds one element per record; a stable sort by record groups the elements of each record.
             order = pa.array(np.argsort(np.concatenate([rows for rows, _ in rounds]), kind="stable"))
             parts = [pa.concat_arrays([elements[number] for _, elements in rounds]).take(order) for number in range(len(self.members))]
         if pat.is_map(self.kind):
@@ -259,7 +259,7 @@ class _Repeated:
 
 @dataclass(frozen=True, slots=True)
 class _Compiler:
-    """Schema JSON -> nodes; `named` remembers types that are spelled out once and referred to by name."""
+    """Compiles schema JSON into nodes; `named` remembers types that are spelled out once and referred to by name."""
 
     named: dict[str, Any]
 

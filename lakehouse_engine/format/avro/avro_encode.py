@@ -1,6 +1,6 @@
-"""Arrow columns -> records in Avro's binary form, column by column: the inverse of `avro_decode`.
+"""Encodes Arrow columns as records in Avro's binary form, column by column: the inverse of `avro_decode`.
 
-Every column becomes an array of byte strings, one a row; Arrow joins those of a record.
+Every column becomes an array with one byte string per row; Arrow joins the byte strings of each record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lakehouse_engine.format.avro.avro_schema import inlined, load_record
 
 
 def encode_longs(values: npt.NDArray[np.int64]) -> pa.Array:
-    """Zigzag numbers of variable length, as binary."""
+    """Zigzag numbers of variable length, as a binary array."""
     rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
     septets = np.zeros((len(values), 10), np.uint8)
     sizes = np.ones(len(values), np.int64)
@@ -42,12 +42,12 @@ def encode_texts(values: pa.Array) -> pa.Array:
 
 
 def encode_fixed(octets: npt.NDArray[np.uint8]) -> pa.Array:
-    """Values of one length, given as a matrix with one row a value."""
+    """Values of one length, given as a matrix with one row per value."""
     return _binary(octets.reshape(-1), np.full(len(octets), octets.shape[1], np.int64))
 
 
 def join(parts: Sequence[pa.Array]) -> pa.Array:
-    """The parts of each row behind one another."""
+    """Concatenate the parts of each row."""
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
 
 
@@ -57,7 +57,7 @@ def _binary(flat: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int64]) -> pa.Arr
 
 
 def decimal_bytes(values: pa.Array, size: int) -> npt.NDArray[np.uint8]:
-    """Decimals as big-endian numbers of `size` bytes, one row a value. No nulls."""
+    """Decimals as big-endian numbers of `size` bytes, as a matrix with one row per value. No nulls."""
     raw = np.frombuffer(values.buffers()[1], np.uint8).reshape(-1, 16)[values.offset : values.offset + len(values)]
     if size <= 16:
         return np.ascontiguousarray(raw[:, size - 1 :: -1] if size < 16 else raw[:, ::-1])
@@ -66,19 +66,19 @@ def decimal_bytes(values: pa.Array, size: int) -> npt.NDArray[np.uint8]:
 
 
 def decimal_texts(values: pa.Array) -> pa.Array:
-    """Decimals as big-endian numbers of as few bytes as Java's `BigInteger.toByteArray` takes, as binary. No nulls."""
+    """Decimals as big-endian numbers, each as short as Java's `BigInteger.toByteArray` makes it, as a binary array. No nulls."""
     octets = decimal_bytes(values, 16)
     lead = np.where(octets[:, :1] >= 0x80, 0xFF, 0)
-    # Leading bytes go that only repeat the sign of the byte behind them.
+    # Leading bytes that only repeat the sign of the next byte are dropped.
     spare = (octets[:, :-1] == lead) & ((octets[:, 1:] >= 0x80) == (lead == 0xFF))
     dropped = np.where(spare.all(axis=1), 15, np.argmin(spare, axis=1))
     return _binary(octets[np.arange(16) >= dropped[:, None]], 16 - dropped)
 
 
 def encode_records(schema_text: str, table: pa.Table, *, branches: bool = False) -> pa.Array:
-    """One byte string a row, for a table in the columns of `avro_to_arrow(schema_text)`; `branches` as that function takes it.
+    """One byte string per row of `table`, which has the columns of `avro_to_arrow(schema_text)`; `branches` as in that function.
 
-    Raises `UnsupportedTypeError` for what that schema has beyond the types that the engine writes.
+    Raises `UnsupportedTypeError` for a type in the schema that the engine does not write.
     """
     record, schema = load_record(schema_text), avro_to_arrow(schema_text, branches=branches)
     record = inlined(record) if branches else record
@@ -163,7 +163,7 @@ def _entries(values: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _blocks(values: pa.Array, elements: pa.Array) -> pa.Array:
-    """Elements of arrays or maps as one block each, an empty one for those without elements."""
+    """Arrays or maps, with the elements of each in one block; without elements, only the end mark is written."""
     offsets = np.asarray(values.offsets).astype(np.int64)
     sizes = np.diff(offsets)
     joined = pc.binary_join(pa.ListArray.from_arrays(pa.array((offsets - offsets[0]).astype(np.int32)), elements), b"")

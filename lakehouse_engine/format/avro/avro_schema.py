@@ -27,7 +27,7 @@ def load_record(avro_json: str) -> dict[str, Any]:
 
 
 def record_fields(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The fields of a record at any depth. Raises `MetadataError` where one has no name or type."""
+    """The fields of a record, top-level or nested. Raises `MetadataError` if one has no name or type."""
     fields = record.get("fields")
     if not isinstance(fields, list):
         raise MetadataError(f"an Avro record has no fields: {str(record)[:80]}")
@@ -41,7 +41,7 @@ _REFERRING = ("type", "items", "values")
 
 
 def inlined(record: dict[str, Any]) -> dict[str, Any]:
-    """The same record with every named type spelled out where it is used; none may be recursive."""
+    """The same record with every named type spelled out at each use; no type may be recursive."""
     named: dict[str, Any] = {}
 
     def spelled(avro: Any, namespace: str) -> Any:
@@ -68,14 +68,14 @@ def dump_schema(value: Any) -> str:
 
 
 def is_meta_column(name: str) -> bool:
-    """One of the five, or Flink's `_hoodie_operation`. `_hoodie_is_deleted` is a column of the user's."""
+    """True for the five meta columns and Flink's `_hoodie_operation`. `_hoodie_is_deleted` is the user's column."""
     return name in META_COLUMNS or name == "_hoodie_operation"
 
 
 def with_meta_columns(avro_json: str) -> str:
-    """The same record with the five meta columns first (as `HoodieAvroUtils.addMetadataFields`), once each.
+    """The same record with the five meta columns first, each once (as `HoodieAvroUtils.addMetadataFields`).
 
-    Raises `MetadataError` where the text is no Avro record.
+    Raises `MetadataError` if the text is not an Avro record.
     """
     record = json.loads(without_meta_columns(avro_json))
     meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_COLUMNS]
@@ -83,18 +83,18 @@ def with_meta_columns(avro_json: str) -> str:
 
 
 def without_meta_columns(avro_json: str) -> str:
-    """The same record without meta columns. Raises `MetadataError` where the text is no Avro record."""
+    """The same record without meta columns. Raises `MetadataError` if the text is not an Avro record."""
     record = load_record(avro_json)
     return dump_schema({**record, "fields": [field for field in record["fields"] if not is_meta_column(field["name"])]})
 
 
 def without_columns(avro_json: str, names: Collection[str]) -> str:
-    """The same record without the fields of those names. Raises `MetadataError` where the text is no Avro record."""
+    """The same record without the fields of these names. Raises `MetadataError` if the text is not an Avro record."""
     record = load_record(avro_json)
     return dump_schema({**record, "fields": [field for field in record["fields"] if field["name"] not in names]})
 
 
 def sanitize_name(name: str) -> str:
-    """A table name as Avro takes it: each other character becomes two underscores (Hudi `HoodieAvroUtils.sanitizeName`)."""
+    """Table name that Avro accepts: each other character becomes two underscores (Hudi `HoodieAvroUtils.sanitizeName`)."""
     masked = _NOT_IN_AVRO_NAME.sub("__", name)
     return f"__{masked[1:]}" if masked[:1].isdigit() else masked

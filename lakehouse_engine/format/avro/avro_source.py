@@ -1,6 +1,6 @@
-"""Avro's binary primitives for many values at a time.
+"""Reads Avro's binary primitives, many values at a time.
 
-A reader here is given the position of one value in each of many records, and answers with all values and the position behind each.
+A read takes the position of one value in each of many records and returns all values and the positions after them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MOST_INT32 = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class AvroSource:
-    """The bytes that records are read from. Readers raise `FormatError` where a value does not fit in.
+    """The bytes that records are read from. Methods raise `FormatError` if a value does not fit.
 
-    `ends` are the ends of the records in them, ascending.
+    `ends` are the ends of the records in these bytes, ascending.
     """
 
     octets: npt.NDArray[np.uint8]
@@ -52,26 +52,26 @@ class AvroSource:
         return (raw >> np.uint64(1)).view(np.int64) ^ -(raw & np.uint64(1)).view(np.int64), at
 
     def read(self, at: Positions) -> npt.NDArray[np.uint8]:
-        """One byte each."""
+        """One byte at each position."""
         if len(at) and (int(at.max()) >= len(self.octets) or int(at.min()) < 0):
             raise FormatError("an Avro record ends within a value")
         return self.octets[at]
 
     def fixed(self, at: Positions, size: int) -> tuple[npt.NDArray[np.uint8], Positions]:
-        """`size` bytes each, as a matrix with one row a value."""
+        """`size` bytes at each position, as a matrix with one row per value."""
         if len(at) and (int(at.max()) + size > len(self.octets) or int(at.min()) < 0):
             raise FormatError("an Avro record ends within a value")
         return self.octets[at[:, None] + np.arange(size)], at + size
 
     def texts(self, at: Positions) -> tuple[pa.Array, Positions]:
-        """`bytes` and `string` values (length, then bytes), as binary."""
+        """`bytes` and `string` values (length, then bytes), as a binary array."""
         sizes, at = self.longs(at)
         if len(at) == 0:
             return pa.array([], pa.binary()), at
         if int(sizes.min()) < 0 or int(sizes.max()) > len(self.octets):
             raise FormatError("an Avro text has a length that does not fit")
         ends = at + sizes
-        # Arrow copies the values out of one array over all bytes: every second stretch is a value, those between are what is passed over.
+        # Arrow copies the values out of one array over all bytes: every second stretch is a value, the others are the gaps.
         bounds = np.empty(2 * len(at), np.int64)
         bounds[0::2], bounds[1::2] = at, ends
         if int(ends[-1]) > len(self.octets) or bool((np.diff(bounds) < 0).any()):
@@ -84,7 +84,7 @@ class AvroSource:
 
 
 def int32s(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """The numbers as 32 bits. Raises `FormatError` where one does not fit."""
+    """The numbers as 32 bits. Raises `FormatError` if one does not fit."""
     narrow = values.astype(np.int32)
     if bool((narrow != values).any()):
         raise FormatError("an Avro int has more than 32 bits")
@@ -92,7 +92,7 @@ def int32s(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
 
 
 def utf8(values: pa.Array) -> pa.Array:
-    """Binary values as text. Raises `FormatError` where one is no UTF-8."""
+    """Binary values as text. Raises `FormatError` if one is not UTF-8."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid as error:
@@ -100,7 +100,7 @@ def utf8(values: pa.Array) -> pa.Array:
 
 
 def decimals(octets: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
-    """Numbers as rows of big-endian bytes -> decimals of type `kind`."""
+    """Numbers given as rows of big-endian bytes -> decimals of type `kind`."""
     count, size = octets.shape
     sign = np.where(octets[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8) if size else np.zeros((count, 1), np.uint8)
     if size > 16 and bool((octets[:, : size - 16] != sign).any()):
@@ -113,7 +113,7 @@ def decimals(octets: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
 
 
 def decimals_of_bytes(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """As `decimals`, from binary values of any length up to 16 bytes."""
+    """As `decimals`, for binary values of any length up to 16 bytes."""
     sizes = np.asarray(pc.binary_length(values))
     if len(sizes) and int(sizes.max()) > 16:
         raise FormatError("an Avro decimal has more than 128 bits")

@@ -1,10 +1,10 @@
-"""Blocks of HFiles: a header of 33 bytes, the content, room for checksums (hudi-format 9.3; Hudi `HFileBlock`).
+"""Blocks of HFiles: a header of 33 bytes, the content, space for checksums (hudi-format 9.3; Hudi `HFileBlock`).
 
 magic (8) | size on disk without header (4) | size of the content without compression (4) | offset of the previous block, or -1 (8) |
 checksum type (1) | bytes per checksum (4) | size on disk with header and without checksums (4). Integers are big-endian.
 
-The HBase reader of Hudi 0.15 takes room for the checksums off an uncompressed block, so there is room, of zeros, with checksum type 0. No
-reader of Hudi verifies checksums; gzip has its own, which is verified here.
+The HBase reader of Hudi 0.15 subtracts the space for checksums from an uncompressed block, so this space is written, filled with zeros,
+with checksum type 0. No reader of Hudi verifies checksums; gzip has its own, which is verified here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ BYTES_PER_CHECKSUM = 16 * 1024
 _CHECKSUM_SIZE = 4
 _NO_CHECKSUM = 0
 _GZIP_WINDOW = 31
-"""zlib's largest window, in gzip's framing."""
+"""zlib's largest window, with gzip framing."""
 LEVEL = 3
-"""zlib's level. 6 takes 1.6 times as long, and saves 8 % of a record index."""
+"""zlib's level. 6 takes 1.6 times as long, and makes a record index 8 % smaller."""
 
 DATA = b"DATABLK*"
 META = b"METABLKc"
@@ -41,7 +41,7 @@ class Compression(IntEnum):
 
     @classmethod
     def of(cls, number: int) -> Compression:
-        """Raises `UnsupportedTableError` for the codecs that Hudi does not use."""
+        """The codec of this number. Raises `UnsupportedTableError` for codecs that Hudi does not use."""
         try:
             return cls(number)
         except ValueError as error:
@@ -50,7 +50,7 @@ class Compression(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block whose content was decompressed. `length` is what it takes in its file, in bytes."""
+    """A block with its content decompressed. `length` is its size in the file, in bytes."""
 
     magic: bytes
     content: memoryview
@@ -58,7 +58,7 @@ class Block:
 
 
 def render_block(magic: bytes, content: bytes | memoryview, compression: Compression, *, previous: int = -1, level: int = LEVEL) -> bytes:
-    """One block. `previous` is the offset of the block of its kind before it; `level` is zlib's."""
+    """Encode one block. `previous` is the offset of the previous block of its kind; `level` is zlib's."""
     body = bytes(content)
     if compression is Compression.GZIP:
         packer = zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
@@ -70,7 +70,7 @@ def render_block(magic: bytes, content: bytes | memoryview, compression: Compres
 
 
 def parse_block(data: memoryview, at: int, compression: Compression, *expected: bytes) -> Block:
-    """The block that begins at `at`, one of the `expected` magics. Raises `FormatError` where it is damaged."""
+    """Parse the block at `at`, which must have one of the `expected` magics. Raises `FormatError` if it is damaged."""
     if at < 0 or at + HEADER.size > len(data):
         raise FormatError(f"an HFile has no whole block at byte {at}")
     magic, on_disk, size, _, _, _, stored = HEADER.unpack_from(data, at)

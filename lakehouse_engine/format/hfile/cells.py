@@ -1,7 +1,7 @@
-"""Entries of data blocks <-> Arrow arrays of keys and values (hudi-format 9.3; Hudi `KeyValue`).
+"""Conversion between entries of data blocks and Arrow arrays of keys and values (hudi-format 9.3; Hudi `KeyValue`).
 
 size of key (4) | size of value (4) | size of row (2) | row | size of family, 0 (1) | timestamp, the largest (8) | type, put (1) | value |
-memstore timestamp, 0 (1). A row is the key that Hudi asks for; what follows it is the same in every entry.
+memstore timestamp, 0 (1). The row is the key that Hudi looks up; the rest of the stored key is the same in every entry.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _ENTRY = _SIZES.size + _BARE + 1
 _MOST_ROW = 2**15 - 1
 _MOST_INT32 = 2**31 - 1
 _SIDE_BY_SIDE = 16
-"""So many blocks are walked side by side; fewer are faster one after another."""
+"""From this many blocks on, they are walked side by side; fewer are faster one after another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Keys (`binary`, ascending in a file) and their values (`binary`), of one length."""
+    """Keys (`binary`, ascending in a file) and their values (`binary`); both arrays have the same length."""
 
     keys: pa.Array
     values: pa.Array
@@ -55,7 +55,7 @@ class Cells:
 
     @classmethod
     def concat(cls, parts: Sequence[Cells]) -> Cells:
-        """Raises `FormatError` where they are more than one array holds (2 GiB)."""
+        """All parts in one. Raises `FormatError` if they exceed what one array holds (2 GiB)."""
         if not parts:
             return cls.empty()
         try:
@@ -65,12 +65,12 @@ class Cells:
 
 
 def stored_key(row: bytes) -> bytes:
-    """A key as it stands in entries, in indexes and in the file info."""
+    """A key in its stored form, as in entries, indexes and the file info."""
     return struct.pack(">H", len(row)) + row + SUFFIX
 
 
 def encode_cells(cells: Cells) -> pa.Array:
-    """One byte string an entry (`large_binary`). Raises `FormatError` for a row of 32 KiB or more."""
+    """One byte string per entry (`large_binary`). Raises `FormatError` for a row of 32 KiB or more."""
     rows = np.asarray(pc.binary_length(cells.keys)).astype(np.int64)
     values = np.asarray(pc.binary_length(cells.values)).astype(np.int64)
     if len(rows) and int(rows.max()) > _MOST_ROW:
@@ -85,15 +85,15 @@ def encode_cells(cells: Cells) -> pa.Array:
 
 
 def key_bytes(cells: Cells) -> tuple[int, int]:
-    """Bytes of the stored keys, and of the values."""
+    """Total bytes of the stored keys, and of the values."""
     rows, values = (pc.sum(pc.binary_length(one)).as_py() or 0 for one in (cells.keys, cells.values))
     return rows + _BARE * len(cells), values
 
 
 def decode_cells(contents: Sequence[memoryview], *, memstore: bool = True) -> Cells:
-    """The entries of data blocks, in order. `memstore`: whether each ends with its memstore timestamp (file info, `KEY_VALUE_VERSION`).
+    """The entries of data blocks, in order. `memstore`: each ends with its memstore timestamp (file info, `KEY_VALUE_VERSION`).
 
-    Raises `FormatError` where an entry does not fit its block, or has a form that Hudi does not write.
+    Raises `FormatError` if an entry does not fit its block, or has a form that Hudi does not write.
     """
     filled = [content for content in contents if len(content)]
     if not filled:
@@ -124,7 +124,7 @@ def _one_by_one(data: bytes, begins: Positions, ends: Positions, extra: int) -> 
 
 
 def _side_by_side(data: bytes, begins: Positions, ends: Positions, extra: int) -> Positions:
-    """In rounds: the first entry of every block, then the second, ..."""
+    """Starts of entries, found in rounds: the first entry of every block, then the second, ..."""
     words = _overlapping(data, ">i4")
     rounds, at, end = [], begins, ends
     while len(at):
@@ -154,7 +154,7 @@ def _cut(data: bytes, starts: Positions, extra: int) -> Cells:
         raise FormatError("an entry of an HFile has a column family or qualifier, which those of Hudi have not")
     if extra and bool((octets[value_at + value] != 0).any()):
         raise FormatError("an entry of an HFile has a memstore timestamp, which those of Hudi have not")
-    # Arrow copies the values out of one array over all bytes: stretches are rows, what is between, values, what is between.
+    # Arrow copies rows and values out of one array over all bytes, whose stretches are: row, gap, value, gap.
     bounds = np.empty(4 * len(starts) + 1, np.int64)
     bounds[0:-1:4], bounds[1::4], bounds[2::4], bounds[3::4] = row_at, row_at + row, value_at, value_at + value
     bounds[-1] = len(data)
@@ -168,7 +168,7 @@ def _cut(data: bytes, starts: Positions, extra: int) -> Cells:
 
 
 def _overlapping(data: bytes, kind: str) -> npt.NDArray[np.int64]:
-    """The number that begins at each byte."""
+    """Array with, for each byte, the number that begins there."""
     number = np.dtype(kind)
     return np.ndarray((max(0, len(data) - number.itemsize + 1),), number, data, strides=(1,))
 

@@ -1,9 +1,9 @@
 """Indexes of HFiles: the blocks of one kind, by their first keys (hudi-format 9.3; Hudi `HFileRootIndexBlock`, `HFileLeafIndexBlock`).
 
-Entries of a root index stand behind one another: offset (8) | size on disk (4) | size of the key as a Hadoop number | key. A block of a
-lower level has the number of its entries (4), where each begins behind that table and where they end (4 each), and entries without the
-size of the key. A key of the data index is a stored key, or its row alone behind the row's size; it may lie between the last key of the
-block before and the first of its own.
+A root index is a list of entries: offset (8) | size on disk (4) | size of the key as a Hadoop number | key. A lower-level block has the
+number of its entries (4), the start of each entry and the end of the last, relative to the end of that table (4 each), and entries without
+the key size. A key of the data index is a stored key, or its row size and row only; it may lie between the last key of the block before and
+the first of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROW_SIZE = struct.Struct(">H")
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Blocks in order: where each begins, how many bytes it takes, and its first key (rows for data blocks, names for meta blocks)."""
+    """Blocks in order: offset, size in bytes, and first key of each (a row for data blocks, a name for meta blocks)."""
 
     offsets: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
@@ -51,10 +51,12 @@ class Index:
         return Index(self.offsets[numbers], self.sizes[numbers], self.keys.take(pa.array(numbers)))
 
     def holding(self, keys: pa.Array) -> npt.NDArray[np.int64]:
-        """For each of `keys` (`binary`, in any order) the number of the block that has it if any has; -1 before the first."""
+        """For each of `keys` (`binary`, in any order) the number of the only block that can have it; -1 if the key precedes the first
+        block.
+        """
         if not len(self):
             return np.full(len(keys), -1, np.int64)
-        # Positions in one sorted sequence: a first key that equals a key asked for stands before it.
+        # Positions in one sorted sequence: a block's first key sorts before an equal key that is looked up.
         both = pa.concat_arrays([self.keys, keys])
         is_asked = np.arange(len(both)) >= len(self)
         order = np.asarray(pc.sort_indices(pa.table({"key": both, "asked": is_asked}), [("key", "ascending"), ("asked", "ascending")]))
@@ -65,13 +67,13 @@ class Index:
 
 
 def render_root(index: Index, keys: Sequence[bytes]) -> bytes:
-    """The content of a root index; `keys` as they are stored."""
+    """The content of a root index; `keys` in stored form."""
     places = zip(index.offsets.tolist(), index.sizes.tolist(), keys, strict=True)
     return b"".join(_PLACE.pack(offset, size) + hadoop_number(len(key)) + key for offset, size, key in places)
 
 
 def parse_root(content: memoryview, count: int, *, rows: bool) -> Index:
-    """The first `count` entries; `rows`: keys are stored keys of data blocks. Raises `FormatError`."""
+    """Parse the first `count` entries. With `rows`, keys are stored keys of data blocks. Raises `FormatError`."""
     entries, at = [], 0
     for _ in range(count):
         if at + _PLACE.size >= len(content):
@@ -86,7 +88,7 @@ def parse_root(content: memoryview, count: int, *, rows: bool) -> Index:
 
 
 def parse_lower(content: memoryview) -> Index:
-    """An index block of a lower level, whose keys are those of data blocks. Raises `FormatError`."""
+    """Parse a lower-level index block of data blocks. Raises `FormatError`."""
     if len(content) < _NUMBER.size:
         raise FormatError("an index block of an HFile ends within its count")
     (count,) = _NUMBER.unpack_from(content, 0)
@@ -113,7 +115,7 @@ def _key(stored: memoryview, rows: bool) -> bytes:
 
 
 def hadoop_number(value: int) -> bytes:
-    """A number that is not negative, in Hadoop's encoding of variable length (`WritableUtils.writeVLong`)."""
+    """Encode a non-negative number in Hadoop's variable-length form (`WritableUtils.writeVLong`)."""
     if value <= 127:
         return struct.pack("b", value)
     octets = value.to_bytes((value.bit_length() + 7) // 8, "big")
@@ -121,7 +123,7 @@ def hadoop_number(value: int) -> bytes:
 
 
 def parse_hadoop_number(data: memoryview, at: int) -> tuple[int, int]:
-    """A number that is not negative, and the position behind it. Raises `FormatError`."""
+    """Decode a non-negative number; returns it and the position after it. Raises `FormatError`."""
     (first,) = struct.unpack_from("b", data, at)
     if first >= -112:
         return first, at + 1

@@ -13,7 +13,7 @@ Field = tuple[int, int | bytes]
 
 
 def encode_varint(value: int) -> bytes:
-    """A number that is not negative."""
+    """Encode a non-negative number."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -23,7 +23,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(data: memoryview, at: int) -> tuple[int, int]:
-    """A number, and the position behind it. Raises `FormatError`."""
+    """Decode a number; returns it and the position after it. Raises `FormatError`."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -37,7 +37,7 @@ def decode_varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def encode_message(fields: Mapping[int, int | bytes]) -> bytes:
-    """Fields by their numbers, in ascending order."""
+    """Encode fields, given by number, in ascending order of numbers."""
     return b"".join(_encoded(number, fields[number]) for number in sorted(fields))
 
 
@@ -48,12 +48,12 @@ def _encoded(number: int, value: int | bytes) -> bytes:
 
 
 def delimited(message: bytes) -> bytes:
-    """A message behind its length."""
+    """A message with its length before it."""
     return encode_varint(len(message)) + message
 
 
 def decode_delimited(data: memoryview, at: int) -> memoryview:
-    """The message that stands behind its length at `at`. Raises `FormatError`."""
+    """The message whose length is at `at`. Raises `FormatError`."""
     size, at = decode_varint(data, at)
     if at + size > len(data):
         raise FormatError("a protobuf message ends within its bytes")

@@ -1,6 +1,6 @@
-"""Reads HFiles by ranges: all entries, those of some keys, of prefixes or of a range of keys.
+"""Reads HFiles: all entries, or those of some keys, of prefixes or of a range of keys.
 
-What is needed is the end of the file once, with trailer, indexes and file info, and the data blocks that may have what is asked for.
+A reader fetches the end of the file once (trailer, indexes, file info), then only the data blocks that may hold the wanted entries.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lakehouse_engine.format.hfile.index import Index, parse_lower, parse_root
 from lakehouse_engine.format.hfile.trailer import KEY_VALUE_VERSION, TRAILER_SIZE, Trailer, parse_info, parse_trailer
 
 _TAIL = 64 * 1024
-"""Bytes of the end of a file that are read first; most log blocks and small files are read whole by that."""
+"""Bytes that are read first from the end of a file; most log blocks and small files fit in them whole."""
 _AT_ONCE = 16 * 1024 * 1024
-"""Bytes of neighbouring blocks that one request reads."""
+"""Most bytes of neighbouring blocks that one request reads."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -37,17 +37,17 @@ class Source(Protocol):
 
     @property
     def identity(self) -> Hashable | None:
-        """What the file is known by in a cache, its content included; None where its blocks are not to be kept."""
+        """Cache key of the file and its content; None if its blocks must not be cached."""
         ...
 
     def read(self, offset: int, length: int) -> memoryview:
-        """`length` bytes from `offset` on, all of which are there."""
+        """Exactly `length` bytes from `offset` on."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """A `Source` of bytes that are there, as the content of a log block."""
+    """A `Source` over bytes in memory, such as the content of a log block."""
 
     data: bytes | memoryview
     identity: Hashable | None = None
@@ -61,17 +61,17 @@ class InMemory:
 
 
 BLOCKS: BoundedCache[memoryview] = BoundedCache(64 * 1024 * 1024, len)
-"""Decompressed blocks that look-ups read, of all files that this process reads."""
+"""Cache of decompressed blocks that look-ups read, for all files of this process."""
 
 
 @dataclass(slots=True)
 class HFileReader:
-    """An HFile that was opened by `open_hfile`. Methods raise `FormatError` where the file is damaged."""
+    """An HFile opened by `open_hfile`. Methods raise `FormatError` if the file is damaged."""
 
     source: Source
     trailer: Trailer
     info: dict[bytes, bytes]
-    """The file info: the Avro schema of the values by the key `schema`, among others."""
+    """The file info; its key `schema` has the Avro schema of the values."""
     meta: Index
     _root: Index
     _tail: memoryview = field(repr=False)
@@ -92,14 +92,14 @@ class HFileReader:
         return Cells.concat(list(self.scan()))
 
     def get(self, keys: pa.Array) -> Cells:
-        """The entries of those of `keys` (`binary`, in any order) that are there, in the file's order."""
+        """The entries of those of `keys` (`binary`, in any order) that exist, in the file's order."""
         index = self._blocks()
         wanted = np.unique(index.holding(keys))
         found = self._decoded(self._contents(index, wanted[wanted >= 0]))
         return found.filter(pc.is_in(found.keys, keys))
 
     def range(self, begin: bytes, end: bytes | None) -> Cells:
-        """The entries with keys from `begin` to below `end` (None: to the last)."""
+        """The entries with keys from `begin` up to, not including, `end` (None: through the last)."""
         index = self._blocks()
         if not len(index) or (end is not None and end <= begin):
             return Cells.empty()
@@ -111,12 +111,12 @@ class HFileReader:
         return found.slice(low, max(low, high))
 
     def prefixes(self, prefixes: Sequence[bytes]) -> Cells:
-        """The entries whose keys begin with one of some prefixes, in the file's order."""
+        """The entries whose keys begin with any of these prefixes, in the file's order."""
         spans = _apart(sorted(set(prefixes)))
         return Cells.concat([self.range(prefix, _after(prefix)) for prefix in spans])
 
     def meta_block(self, name: bytes) -> memoryview | None:
-        """The content of a meta block; None where there is none of that name."""
+        """The content of a meta block; None if none has this name."""
         names = self.meta.keys.to_pylist()
         if name not in names:
             return None
@@ -125,7 +125,7 @@ class HFileReader:
         return parse_block(data, 0, self.trailer.compression, META).content
 
     def _blocks(self) -> Index:
-        """All data blocks. Lower levels of the index are read when they are first needed, and kept."""
+        """All data blocks. Lower levels of the index are read on first use, and kept."""
         if self._levels is None:
             self._levels = self._lowest()
         return self._levels
@@ -143,7 +143,7 @@ class HFileReader:
         return decode_cells(contents, memstore=version is not None and int.from_bytes(version, "big") == 1)
 
     def _contents(self, index: Index, numbers: Numbers, *magics: bytes, keep: bool = True) -> list[memoryview]:
-        """Decompressed blocks, from the cache or by as few requests as may be."""
+        """Decompressed blocks, from the cache or with as few requests as possible."""
         key = self.source.identity if keep else None
         offsets, sizes = index.offsets[numbers], index.sizes[numbers]
         found = {offset: None if key is None else BLOCKS.get((key, offset)) for offset in offsets.tolist()}
@@ -169,9 +169,9 @@ class HFileReader:
 
 
 def open_hfile(source: Source) -> HFileReader:
-    """Read the end of an HFile: one request, or two where its indexes are large.
+    """Open an HFile by reading its end: one request, or two if its indexes are large.
 
-    Raises `FormatError` where the file is damaged or none, `UnsupportedTableError` for another version or codec.
+    Raises `FormatError` if the file is damaged or not an HFile, `UnsupportedTableError` for another version or codec.
     """
     tail = source.read(max(0, source.size - _TAIL), min(source.size, _TAIL))
     trailer = parse_trailer(tail)
@@ -189,7 +189,7 @@ def open_hfile(source: Source) -> HFileReader:
 
 
 def _runs(offsets: Numbers, sizes: Numbers) -> Iterator[tuple[int, int]]:
-    """Bounds of runs of blocks that lie behind one another, each no more than one request reads."""
+    """Bounds of runs of adjacent blocks, each no larger than one request reads."""
     start, count = 0, len(offsets)
     for end in range(1, count + 1):
         goes_on = end < count and offsets[end] == offsets[end - 1] + sizes[end - 1]
@@ -208,6 +208,6 @@ def _apart(prefixes: Sequence[bytes]) -> list[bytes]:
 
 
 def _after(prefix: bytes) -> bytes | None:
-    """The first key behind all with that prefix; None where there is none."""
+    """The first key after all keys with this prefix; None if there is none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

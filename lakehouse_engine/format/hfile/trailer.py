@@ -15,7 +15,7 @@ _MAGIC = b'TRABLK"$'
 _VERSION = b"\x03\x00\x00\x03"
 """Minor version 3 in one byte, major version 3 in three."""
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
-"""The one class of this kind that Hudi 0.15 finds."""
+"""The only comparator class that Hudi 0.15 finds."""
 _INFO_MAGIC = b"PBUF"
 
 KEY_VALUE_VERSION = b"KEY_VALUE_VERSION"
@@ -27,7 +27,7 @@ LAST_KEY = b"hfile.LASTKEY"
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Where the parts of an HFile are. Offsets and sizes are bytes; counts of indexes are entries of their root blocks."""
+    """Where the parts of an HFile are. Offsets and sizes are in bytes; index counts are entries of the root blocks."""
 
     info_offset: int
     load_on_open: int
@@ -60,7 +60,7 @@ class Trailer:
 
 
 def parse_trailer(data: memoryview) -> Trailer:
-    """The trailer in the last bytes of `data`. Raises `FormatError`, and `UnsupportedTableError` for another version or codec."""
+    """Parse the trailer at the end of `data`. Raises `FormatError`, and `UnsupportedTableError` for another version or codec."""
     if len(data) < TRAILER_SIZE or bytes(data[-TRAILER_SIZE:][: len(_MAGIC)]) != _MAGIC:
         raise FormatError(f"{len(data)} bytes do not end with the trailer of an HFile: the file is cut short, or none")
     tail = data[-TRAILER_SIZE:]
@@ -95,7 +95,7 @@ def render_info(info: Mapping[bytes, bytes]) -> bytes:
 
 
 def parse_info(content: memoryview) -> dict[bytes, bytes]:
-    """Raises `FormatError`."""
+    """Entries of the file info block. Raises `FormatError`."""
     if bytes(content[: len(_INFO_MAGIC)]) != _INFO_MAGIC:
         raise FormatError("the file info of an HFile is no protobuf")
     found: dict[bytes, bytes] = {}
@@ -109,7 +109,7 @@ def parse_info(content: memoryview) -> dict[bytes, bytes]:
 
 
 def standard_info(entries: int, key_bytes: int, value_bytes: int, last_key: bytes | None) -> dict[bytes, bytes]:
-    """What readers of Hudi need, averages in a file without entries included. Sums are of stored keys and of values, in bytes."""
+    """File info that Hudi's readers need, with averages even if there are no entries. Sums are of stored keys and of values, in bytes."""
     count = max(entries, 1)
     info = {
         KEY_VALUE_VERSION: struct.pack(">i", 1),

@@ -1,7 +1,7 @@
-"""Sorted keys and values -> an HFile that the readers of Hudi 0.15 and later take.
+"""Writes sorted keys and values as an HFile that readers of Hudi 0.15 and later accept.
 
-gzip, blocks of 64 KiB, one level of index (design: metadata table, "Recommended form"): with larger uncompressed blocks readers of
-Hudi lose the last entries of each.
+gzip, blocks of 64 KiB, one index level (design: metadata table, "Recommended form"): with larger uncompressed blocks, Hudi's readers lose
+the last entries of each.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ Write = Callable[[bytes], object]
 
 
 class HFileWriter:
-    """Writes one HFile, in order, to `write`, which takes bytes. `append` entries, then `close`.
+    """Writes one HFile, in order, through `write`, which takes bytes. `append` entries, then `close`.
 
-    `compression` and `level` (zlib's) are of all blocks; `block_size` is the most bytes of entries in a block, one larger entry apart.
+    `compression` and `level` (zlib's) apply to all blocks; `block_size` is the most bytes of entries in a block; a larger entry gets a
+    block of its own.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class HFileWriter:
         self._entries = self._key_bytes = self._value_bytes = self._content_size = 0
 
     def append(self, cells: Cells) -> None:
-        """Entries behind those before. Raises `FormatError` unless keys ascend and each is there once."""
+        """Add entries after the previous ones. Raises `FormatError` unless keys ascend without duplicates."""
         for start in range(0, len(cells), _AT_ONCE):
             self._append(cells.slice(start, min(start + _AT_ONCE, len(cells))))
 
@@ -82,7 +83,7 @@ class HFileWriter:
         return offset, len(block)
 
     def close(self, info: Mapping[bytes, bytes] | None = None, meta: Mapping[bytes, bytes] | None = None) -> None:
-        """Write what follows the data: meta blocks by their names, indexes, the file info with `info`, and the trailer."""
+        """Write the rest of the file: meta blocks by name, indexes, the file info with `info`, and the trailer."""
         if not self._blocks:
             self._put(DATA, b"")
         named = [(*self._put(META, content), name) for name, content in sorted((meta or {}).items())]
@@ -109,7 +110,7 @@ class HFileWriter:
 
 
 def _cuts(offsets: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """First entry and end of each block: as many entries as fit, one at least."""
+    """First entry and end of each block: as many entries as fit, at least one."""
     first, count = 0, len(offsets) - 1
     while first < count:
         end = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
@@ -136,7 +137,7 @@ def render_hfile(
 
 
 def sorted_cells(keys: pa.Array, values: pa.Array) -> Cells:
-    """Entries in the order of their keys' bytes; keys may be text."""
+    """Entries sorted by the bytes of their keys; keys may be text."""
     octets = keys.cast(pa.binary())
     order = pc.sort_indices(octets)
     return Cells(octets.take(order), values.cast(pa.binary()).take(order))

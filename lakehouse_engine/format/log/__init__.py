@@ -1,1 +1,1 @@
-"""Log files: their blocks, what is in those, and their order in a file."""
+"""Log files: their blocks, the contents of those, and their order in a file."""

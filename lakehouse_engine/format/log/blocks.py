@@ -1,7 +1,7 @@
 """Blocks of log files (hudi-format 5.2; Hudi `HoodieLogFormat`, `HoodieLogBlock`). All integers are big-endian.
 
-magic (6) | length of the rest (8) | format version (4) | type (4) | header map | content length (8) | content | footer map |
-length of all before (8), where a map is: count (4), then for each entry key (4), length (4), UTF-8 text.
+magic (6) | length of the rest (8) | format version (4) | type (4) | header map | content length (8) | content | footer map | length of
+everything before (8). A map is: count (4), then for each entry key (4), length (4), UTF-8 text.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ DATA_BLOCKS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PA
 
 @dataclass(frozen=True)
 class LogBlock:
-    """One block, or (type CORRUPT) a stretch of a log file that is none.
+    """One block, or (type CORRUPT) a stretch of a log file that is not a block.
 
-    `header` and `footer` map key numbers to text, in stored order, keys without a name included. `offset` is where it begins in its
-    file and `length` how many bytes it takes. Of a corrupt stretch, `header` is what of a header could be read, `content` all its
-    bytes and `damage` what is wrong.
+    `header` and `footer` map key numbers to text, in stored order, including keys that have no name here. `offset` is the position in the
+    file and `length` the size, in bytes. For a corrupt stretch, `header` is what could be read of one, `content` all its bytes and `damage`
+    what is wrong.
     """
 
     type: BlockType
@@ -71,12 +71,12 @@ class LogBlock:
 
     @property
     def instant_time(self) -> str | None:
-        """The instant that wrote it."""
+        """The instant that wrote this block."""
         return self.header.get(HeaderKey.INSTANT_TIME)
 
     @property
     def target_instant_time(self) -> str | None:
-        """The instant that a rollback block takes back."""
+        """The instant that a rollback block undoes."""
         return self.header.get(HeaderKey.TARGET_INSTANT_TIME)
 
     @property
@@ -86,13 +86,13 @@ class LogBlock:
 
     @property
     def compacted_times(self) -> tuple[str, ...]:
-        """The instants whose blocks this one, made by a log compaction, stands for."""
+        """The instants whose blocks this block replaces, if a log compaction made it."""
         text = self.header.get(HeaderKey.COMPACTED_BLOCK_TIMES) or ""
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
     @cached_property
     def parquet_footer(self) -> pq.FileMetaData:
-        """Of a Parquet data block, parsed once. Raises what Arrow raises."""
+        """The footer of a Parquet data block, parsed once. Raises what Arrow raises."""
         return pq.read_metadata(pa.BufferReader(self.content))
 
     @property
@@ -101,16 +101,16 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether its rows have some of the table's columns only: absent ones keep their stored values (version 8 and later)."""
+        """True if rows have only some of the table's columns: absent columns keep their stored values (version 8 and later)."""
         return self.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
     def base_instant(self) -> str | None:
-        """The instant of the base file that `record_positions` number the rows of."""
+        """The instant of the base file whose rows `record_positions` number."""
         return self.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) or None
 
     @cached_property
     def record_positions(self) -> RowNumbers | None:
-        """For each record the row of the base file that it updates or deletes; None where the block does not say. Raises `FormatError`."""
+        """For each record, the row of the base file that it updates or deletes; None if the block does not say. Raises `FormatError`."""
         text = self.header.get(HeaderKey.RECORD_POSITIONS)
         return decode_record_positions(text) if text else None

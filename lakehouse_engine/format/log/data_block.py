@@ -22,13 +22,13 @@ _INTEGER = struct.Struct(">i")
 
 
 def decode_data_block(block: LogBlock, wanted: Collection[str] | None = None, *, partial: bool = False) -> pa.Table:
-    """The block's rows in its own columns, meta columns included: Avro blocks in those of its schema, Parquet blocks as stored.
+    """The block's rows with meta columns: an Avro block in the columns of its schema, a Parquet block as stored.
 
-    Of a Parquet block columns may be left out that are not among `wanted` (names in lower case). A caller that merges rows which have some
-    of the table's columns only says so by `partial`.
+    For a Parquet block, columns that are not in `wanted` (names in lower case) may be left out. `partial` allows blocks whose rows have
+    only some of the table's columns: the caller merges them.
 
-    Raises `UnsupportedTableError` for HFile and CDC blocks and for partial updates that are not asked for, `FormatError` for a block that
-    does not decode, `UnsupportedTypeError` for a column that the engine has no type for.
+    Raises `UnsupportedTableError` for HFile and CDC blocks and for partial updates without `partial`, `FormatError` for a block that does
+    not decode, `UnsupportedTypeError` for a column of a type that the engine does not have.
     """
     if block.is_partial and not partial:
         raise UnsupportedTableError("log blocks with partial updates (table version 8 and later) cannot be read")
@@ -48,7 +48,7 @@ def _parquet(block: LogBlock, wanted: Collection[str] | None) -> pa.Table:
             pa.BufferReader(block.content), metadata=block.parquet_footer, coerce_int96_timestamp_unit="us", page_checksum_verification=True
         )
         table = file.read(None if wanted is None else [name for name in file.schema_arrow.names if name.lower() in wanted])
-        # Other writers' pages need not have checksums: text that is no UTF-8 would come up in whatever touches it next.
+        # Other writers' pages may lack checksums: text that is not UTF-8 would fail only later, in unrelated code.
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"the content of a Parquet block does not parse: {error}") from error
@@ -65,7 +65,7 @@ def _avro(block: LogBlock) -> pa.Table:
 
 
 def record_bounds(content: memoryview) -> tuple[Positions, Positions]:
-    """Where the records of an Avro block begin and end. Raises `FormatError` unless they fill it."""
+    """Where each record of an Avro block begins and ends. Raises `FormatError` unless they fill the block."""
     size = len(content)
     if size < 8:
         raise FormatError("an Avro block ends within its head")
@@ -92,9 +92,10 @@ def record_bounds(content: memoryview) -> tuple[Positions, Positions]:
 def render_parquet_block(
     table: pa.Table, *, compression: str = "zstd", dictionary: Sequence[str] | bool = True, footer: Mapping[str, str] | None = None
 ) -> memoryview:
-    """The content of a Parquet data block; `dictionary` names the leaves to try a dictionary for, `footer` what its footer says besides.
+    """The content of a Parquet data block; `dictionary` names the leaves to try a dictionary for, `footer` has further key-value metadata.
 
-    Decimals are bytes and lists have an `element`, as in base files: Hudi does not read other forms. Nothing reads statistics of logs.
+    Decimals are bytes and lists have an `element`, as in base files: Hudi does not read other forms. There are no statistics: no reader
+    uses those of logs.
     """
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -115,7 +116,7 @@ def render_parquet_block(
 
 
 def render_avro_block(schema_text: str, table: pa.Table) -> bytes:
-    """The content of an Avro data block: `table` in the columns of `avro_to_arrow(schema_text)`."""
+    """The content of an Avro data block; `table` has the columns of `avro_to_arrow(schema_text)`."""
     records = encode_records(schema_text, table) if table.num_rows else pa.array([], pa.binary())
     sizes = np.asarray(pc.binary_length(records)).astype(">i4")
     framed = join([encode_fixed(np.frombuffer(sizes.tobytes(), np.uint8).reshape(-1, 4)), records])

@@ -20,7 +20,7 @@ from lakehouse_engine.format.log.blocks import CONTENT_VERSION, LogBlock
 
 
 class Wrapper(IntEnum):
-    """Branches of the ordering value's union: records with one member `value`, but for the first."""
+    """Branches of the ordering value's union. All but the first are records with one member `value`."""
 
     NULL = 0
     BOOLEAN = 1
@@ -35,11 +35,11 @@ class Wrapper(IntEnum):
     TIME_MICROS = 10
     TIMESTAMP_MICROS = 11
     ARRAY = 12
-    """One value each of several ordering fields (table version 9)."""
+    """One value for each of several ordering fields (table version 9)."""
 
 
 _LOCAL_DATE = 12
-"""Branch of a value in an array: a date in another class of Java's."""
+"""Branch of a value in an array: a date of another Java class."""
 
 _TYPES: dict[Wrapper, pa.DataType] = {
     Wrapper.BOOLEAN: pa.bool_(),
@@ -59,16 +59,16 @@ _FIXED_SIZES = {Wrapper.NULL: 0, Wrapper.BOOLEAN: 1, Wrapper.FLOAT: 4, Wrapper.D
 _SIZED = frozenset({Wrapper.BYTES, Wrapper.STRING, Wrapper.DECIMAL})
 
 _TEXT = 2
-"""A union's branch 1, text, as it is stored."""
+"""Stored byte of a union's branch 1, text."""
 _NUMBERS = frozenset(2 * wrapper for wrapper in (Wrapper.INT, Wrapper.LONG, Wrapper.DATE))
 _TEXTS = ("key", "partition path")
 _NEAR_END = 4
-"""At least as many bytes as are looked at together."""
+"""No fewer than the bytes that the walk reads together without a bounds check."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderingValues:
-    """Values of one ordering field, in order. `wrappers` has the kind of each; `values` one array a kind that occurs.
+    """Values of one ordering field, in order. `wrappers` has the kind of each row; `values` has one array per kind that occurs.
 
     The array of a kind has a value for each row of that kind, in order.
     """
@@ -77,7 +77,7 @@ class OrderingValues:
     values: Mapping[Wrapper, pa.Array]
 
     def of_type(self, kind: pa.DataType) -> pa.Array:
-        """The values as `kind`, the table's type of that column; null where there is none or one of another class."""
+        """The values as `kind`, the table's type of that column; null where there is no value or one of another class."""
         wrapper = wrapper_of(kind)
         found = None if wrapper is None else self.values.get(wrapper)
         if found is None:
@@ -94,7 +94,7 @@ class OrderingValues:
 class DeleteRecords:
     """Deleted keys, in order, with their ordering values as `OrderingValues`.
 
-    `members` are the values inside the entries of kind ARRAY, one for each ordering field, with a row for each such entry.
+    `members` are the values inside the entries of kind ARRAY: one item per ordering field, with a row for each such entry.
     """
 
     keys: pa.Array
@@ -107,7 +107,7 @@ class DeleteRecords:
         return len(self.keys)
 
     def always(self) -> npt.NDArray[np.bool_]:
-        """Which deletes have no ordering value: null, or the int 0 of a delete operation. They win over whatever came before."""
+        """Mask of deletes without ordering value: null, or the int 0 of a delete operation. They win over everything before them."""
         natural = np.array(self.wrappers == Wrapper.NULL)
         zero = self.values.get(Wrapper.INT)
         if zero is not None:
@@ -115,11 +115,11 @@ class DeleteRecords:
         return natural
 
     def ordering(self, kind: pa.DataType) -> pa.Array:
-        """The values as those of the one ordering field of type `kind`; null where a delete has none or one of another class."""
+        """Values of a single ordering field, of type `kind`; null where a delete has no value or one of another class."""
         return OrderingValues(self.wrappers, self.values).of_type(kind)
 
     def has_each(self, kinds: Sequence[pa.DataType]) -> npt.NDArray[np.bool_]:
-        """Which deletes have a value of each of several ordering fields, of these types or null."""
+        """Mask of deletes that have a value for each of several ordering fields, of these types or null."""
         found = np.zeros(len(self), np.bool_)
         if len(kinds) == len(self.members):
             rows = self.wrappers == Wrapper.ARRAY
@@ -129,7 +129,7 @@ class DeleteRecords:
         return found
 
     def orderings(self, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
-        """The values of each ordering field, of these types; null where a delete has none, of another class, or of other fields."""
+        """Values of each ordering field, of these types; null where a delete has no value, or one of another class or for other fields."""
         if len(kinds) == 1:
             return [self.ordering(kinds[0])]
         if len(kinds) != len(self.members):
@@ -139,12 +139,12 @@ class DeleteRecords:
 
 
 def _spread(values: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
-    """The values at the rows that are true, in order, and null elsewhere."""
+    """Values placed in order at the true rows, and null at the others."""
     return values.take(pa.array(np.maximum(np.cumsum(rows) - 1, 0), mask=~rows))
 
 
 def wrapper_of(kind: pa.DataType) -> Wrapper | None:
-    """The kind of ordering value for a column of this type; None for a type that Hudi wraps into none."""
+    """Kind of ordering value for a column of this type; None if Hudi has no wrapper for the type."""
     if pat.is_decimal(kind):
         return Wrapper.DECIMAL
     if pat.is_timestamp(kind):
@@ -153,7 +153,9 @@ def wrapper_of(kind: pa.DataType) -> Wrapper | None:
 
 
 def decode_delete_block(block: LogBlock) -> DeleteRecords:
-    """Raises `UnsupportedTableError` for blocks of Hudi before 0.13 (Java-serialized), `FormatError` for damaged ones."""
+    """Decode a delete block. Raises `UnsupportedTableError` for blocks of Hudi before 0.13 (Java-serialized), `FormatError` for damaged
+    ones.
+    """
     data = block.content
     if len(data) < 8:
         raise FormatError("a delete block ends within its head")
@@ -181,7 +183,7 @@ def _optional_texts(source: AvroSource, at: Positions) -> tuple[pa.Array, Positi
 
 
 def _values(source: AvroSource, at: Positions, wrappers: npt.NDArray[np.int64]) -> tuple[dict[Wrapper, pa.Array], Positions]:
-    """The values of each kind that is no array, and the position behind every value."""
+    """The values of each kind except arrays, and the position after each value."""
     values, behind = {}, at.copy()
     for wrapper in _TYPES:
         rows = wrappers == wrapper
@@ -207,7 +209,7 @@ def _wrapped(source: AvroSource, at: Positions, wrapper: Wrapper) -> tuple[pa.Ar
 
 
 def _members(source: AvroSource, at: Positions) -> tuple[OrderingValues, ...]:
-    """The values in arrays, which are of one length: that of the table's ordering fields."""
+    """The values in arrays. All arrays have one length: the number of the table's ordering fields."""
     if not len(at):
         return ()
     branches, at = source.longs(at)
@@ -227,7 +229,7 @@ def _members(source: AvroSource, at: Positions) -> tuple[OrderingValues, ...]:
 
 
 def _starts(data: bytes) -> Positions:
-    """Where the entries of the list begin. Nothing but a walk can tell; it makes no values."""
+    """Start of each entry in the list. It takes a walk through the bytes, which creates no value objects."""
     starts, position = array("q"), 0
     while True:
         count, position = _long(data, position)
@@ -245,10 +247,10 @@ def _starts(data: bytes) -> Positions:
 
 
 def _walk(data: bytes, position: int, count: int, starts: array[int]) -> int:
-    """Note the starts of `count` entries; the position behind them.
+    """Append the starts of `count` entries to `starts`; returns the position after them.
 
-    There may be as many as a table has keys, so an entry as writers make them (two texts below 8 kB, a number of one byte) is stepped over
-    in place.
+    A block may have as many entries as a table has keys, so entries in the form that writers use (two texts below 8 kB, a number of one
+    byte) are skipped inline.
     """
     end = len(data) - _NEAR_END
     for _ in range(count):
@@ -274,7 +276,7 @@ def _walk(data: bytes, position: int, count: int, starts: array[int]) -> int:
 
 
 def _after(data: bytes, position: int) -> int:
-    """The end of the entry at `position`."""
+    """Position after the entry at `position`."""
     for _ in range(2):
         branch, position = _long(data, position)
         if branch == 1:
@@ -294,7 +296,7 @@ def _after_value(data: bytes, position: int, wrapper: int) -> int:
 
 
 def _after_array(data: bytes, position: int) -> int:
-    """Only how far the array goes; `_members` judges it."""
+    """Position after the array; `_members` checks its contents."""
     branch, position = _long(data, position)
     count, position = _long(data, position) if branch == 1 else (0, position)
     while count:
@@ -330,10 +332,10 @@ def _long(data: bytes, position: int) -> tuple[int, int]:
 def encode_delete_content(
     keys: pa.Array, partition_paths: pa.Array, ordering: pa.Array | None = None, *, orderings: Sequence[pa.Array] = ()
 ) -> bytes:
-    """The content of a delete block. Without `ordering` entries have the int 0, which every reader takes for "always".
+    """The content of a delete block. Without `ordering`, entries have the int 0, which every reader takes for "always".
 
-    `orderings` takes its place where the table has several ordering fields. Raises `UnsupportedTableError` for ordering values of a type
-    that Hudi does not wrap.
+    `orderings` is given instead if the table has several ordering fields. Raises `UnsupportedTableError` for ordering values of a type that
+    Hudi does not wrap.
     """
     values = _array_values(orderings) if orderings else _wrapped_values(ordering, len(keys))
     entries = join([_some_texts(keys), _some_texts(partition_paths), values])
@@ -347,7 +349,7 @@ def _some_texts(values: pa.Array) -> pa.Array:
 
 
 def _array_values(orderings: Sequence[pa.Array]) -> pa.Array:
-    """One array an entry, with a value of each field; a null is a value here."""
+    """One array per entry, with a value for each field; a null counts as a value."""
     count = len(orderings[0])
     head = [encode_longs(np.full(count, number, np.int64)) for number in (Wrapper.ARRAY, 1, len(orderings))]
     return join([*head, *(_wrapped_values(values, count) for values in orderings), encode_longs(np.zeros(count, np.int64))])
@@ -381,6 +383,6 @@ def _value_bytes(values: pa.Array, wrapper: Wrapper) -> pa.Array:
 
 
 def _flat(values: pa.Array) -> bytes:
-    """All bytes of a binary array that was just made."""
+    """All bytes of a newly made binary array."""
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
     return values.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])).to_pybytes() if len(values) else b""

@@ -1,4 +1,4 @@
-"""HFile data blocks, which logs of the metadata table have: a whole HFile, with the schema of its values in the block's header."""
+"""HFile data blocks, as in logs of the metadata table: a whole HFile, with the schema of its values in the block's header."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakehouse_engine.format.log.writer import render_block
 
 
 def open_hfile_block(block: LogBlock) -> HFileReader:
-    """The HFile in a data block of a log. Raises `FormatError` for another type of block, without a schema, and where it is damaged."""
+    """Open the HFile in a data block of a log. Raises `FormatError` if the block is of another type, lacks a schema or is damaged."""
     if block.type is not BlockType.HFILE_DATA:
         raise FormatError(f"a block of type {block.type.name} has no HFile")
     if not block.schema:
@@ -20,6 +20,6 @@ def open_hfile_block(block: LogBlock) -> HFileReader:
 
 
 def render_hfile_block(instant_time: str, schema_text: str, cells: Cells) -> bytes:
-    """A data block of the instant with entries, whose keys ascend, and whose values are Avro records of the schema."""
+    """Encode a data block of an instant; keys of the entries ascend, and values are Avro records of the schema."""
     header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: schema_text}
     return render_block(BlockType.HFILE_DATA, header, render_hfile(cells))

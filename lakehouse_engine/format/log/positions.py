@@ -1,8 +1,8 @@
-"""Where rows of a Parquet data block are in the base file under them, in the footer of the block's Parquet (docs/adr/0040).
+"""Row positions in the Parquet footer of a data block: which rows of the base file its rows replace (docs/adr/0040).
 
-A JSON object under a key of its own, which other readers pass over: which base file, by its name and size, and by what rule rows take the
-place of its rows; and in base 64 the row numbers: of 32 bits each, -1 for a key that the base file does not have, first the lowest byte of
-all of them, then the next, compressed by Zstandard. A CRC-32 is of all of this.
+A JSON object under a key of its own, which other readers ignore. It has the base file's name and size, the rule by which rows replace its
+rows, and the row numbers in base 64: 32 bits each, -1 for a key that the base file does not have; stored as the lowest byte of all of them,
+then the next byte, and so on, compressed by Zstandard. A CRC-32 covers all of this.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Positions = npt.NDArray[np.int32]
 
 KEY = "lakehouse.base.positions"
 RULE_KEY = "lakehouse.base.rule"
-"""Where positions are in the block's header (table versions 8 and 9): the rule alone."""
+"""Footer key of the rule alone, for positions in the block's header (table versions 8 and 9)."""
 NOT_IN_BASE = -1
 MOST_ROWS = 1_000_000
-"""Of a block that has more rows none are written: readers hold a footer in memory, and some do not take one of any size."""
+"""Blocks with more rows get no positions: readers hold a footer in memory, and some reject large ones."""
 
 _VERSION = 1
 _WIDTH = 4
@@ -35,7 +35,7 @@ _WIDTH = 4
 
 @dataclass(frozen=True, slots=True)
 class BaseRows:
-    """The base file, by `name` and `size`, and by what `rule` each row of the block takes the place of its base row, if it has one."""
+    """The base file, by `name` and `size`, and the `rule` by which a row of the block replaces its base row, if it has one."""
 
     name: str
     size: int
@@ -43,7 +43,7 @@ class BaseRows:
 
 
 def render_positions(base: BaseRows, positions: Positions) -> dict[str, str]:
-    """What goes into the footer of a block whose row i has the key of row `positions[i]` of the base file, and of no other."""
+    """Footer entry for a block whose row i has the key of row `positions[i]` of the base file, and of no other row."""
     planes = np.ascontiguousarray(positions.astype("<i4").view(np.uint8).reshape(-1, _WIDTH).T)
     packed = base64.b64encode(pa.compress(planes.tobytes(), codec="zstd", asbytes=True)).decode()
     body = {"version": _VERSION, "size": base.size, "name": base.name, "rule": base.rule, "rows": len(positions), "positions": packed}
@@ -51,20 +51,20 @@ def render_positions(base: BaseRows, positions: Positions) -> dict[str, str]:
 
 
 def render_rule(rule: str) -> dict[str, str]:
-    """What goes into the footer of a block whose header says positions: by what rule its rows take the place of base rows."""
+    """Footer entry for a block whose header has positions: the rule by which its rows replace base rows."""
     return {RULE_KEY: rule}
 
 
 def parse_rule(footer: Mapping[bytes, bytes] | None) -> str | None:
-    """What `render_rule` said, if anything."""
+    """The rule that `render_rule` wrote; None if there is none."""
     text = (footer or {}).get(RULE_KEY.encode())
     return None if text is None else text.decode("utf-8", "replace")
 
 
 def parse_positions(footer: Mapping[bytes, bytes] | None, rows: int) -> tuple[BaseRows, Positions] | None:
-    """What a footer of a block with so many rows says; None where it says nothing, or in a way of a later version.
+    """Positions in the footer of a block with `rows` rows; None if the footer has none, or has them in a later version's form.
 
-    Raises `FormatError` for a text that is not what `render_positions` makes.
+    Raises `FormatError` for a text that `render_positions` does not produce.
     """
     text = (footer or {}).get(KEY.encode())
     if text is None:

@@ -1,4 +1,4 @@
-"""Bytes of a log file -> blocks, in order, damaged stretches included (Hudi `HoodieLogFileReader`)."""
+"""Parses a log file into blocks, in order, damaged stretches included (Hudi `HoodieLogFileReader`)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _INSTANT = re.compile(r"[0-9]{14,17}")
 
 
 class _Damage(Exception):
-    """Why a stretch is no block; does not leave this module."""
+    """Why a stretch is not a block; does not leave this module."""
 
 
 def read_blocks(data: bytes | memoryview) -> Iterator[LogBlock]:
-    """Every block of a log file. `content` refers to `data`, which is not copied.
+    """Yield every block of a log file. `content` refers to `data`, which is not copied.
 
-    A block counts when its length fits the file, its trailer repeats that length and its parts add up to it. Everything up to the
-    next one that does is a corrupt stretch, yielded in its place. So, unlike in Hudi, a whole block stays one when rubbish follows it.
+    A block is valid if its length fits the file, its trailer repeats that length and its parts add up to it. The bytes up to the next valid
+    block are yielded as one corrupt stretch. So, unlike in Hudi, a whole block stays valid when garbage follows it.
     """
     view, position = memoryview(data), 0
     while position < len(view):
@@ -38,7 +38,7 @@ def read_blocks(data: bytes | memoryview) -> Iterator[LogBlock]:
 
 
 def _stretch(view: memoryview, start: int, damage: str) -> tuple[int, LogBlock]:
-    """The stretch from `start` up to the next block that is whole, and where that is."""
+    """Where the next whole block begins, and the corrupt stretch from `start` up to there."""
     places = (found.start() for found in _MAGIC.finditer(view, start + 1))
     end = next((place for place in places if _whole(view, place)), len(view))
     header = _salvage(view[start:end])
@@ -77,7 +77,7 @@ def _block(view: memoryview, start: int) -> LogBlock:
 
 
 def _end(view: memoryview, start: int) -> int:
-    """Where the trailer of the block at `start` is."""
+    """Position of the trailer of the block at `start`."""
     if bytes(view[start : start + len(MAGIC)]) != MAGIC:
         raise _Damage("it does not begin with the magic")
     if start + _PREFIX > len(view):
@@ -119,7 +119,7 @@ def _texts(view: memoryview, position: int, end: int) -> tuple[dict[int, str], i
 
 
 def _salvage(stretch: memoryview) -> dict[int, str]:
-    """The instant that a damaged block says wrote it, if its header can be read that far."""
+    """Header with the instant that wrote a damaged block, if it can be read that far; else empty."""
     try:
         count, position = _number(stretch, _PREFIX + 2 * _INTEGER.size, len(stretch))
         for _ in range(min(count, len(HeaderKey))):

@@ -1,7 +1,7 @@
-"""Rows of a base file that a block's records are of: portable 64-bit Roaring bitmaps as base64 (hudi-format II.3; Hudi `LogReaderUtils`).
+"""Base file row numbers of a block's records, as portable 64-bit Roaring bitmaps in base64 (hudi-format II.3; Hudi `LogReaderUtils`).
 
-A bitmap of 64 bits is a count, then for each a high half and a bitmap of 32 bits; that one has containers, each of numbers with the same
-upper 16 bits: as a sorted array, as 65536 bits, or as runs. All integers are little-endian.
+A 64-bit bitmap is a count, then for each part a high half and a 32-bit bitmap. That has containers of numbers with the same upper 16 bits:
+a sorted array, 65536 bits, or runs. All integers are little-endian.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ RowNumbers: TypeAlias = npt.NDArray[np.int64]
 
 _PLAIN, _WITH_RUNS = 0x303A, 0x303B
 _FEW = 4
-"""From so many containers on, a bitmap with runs says where they are too."""
+"""From this many containers on, a bitmap with runs also stores their offsets."""
 _MOST_IN_ARRAY = 4096
 _BITS = 8192
-"""Bytes of a container of bits."""
+"""Size of a bit-set container, in bytes."""
 
 
 def decode_record_positions(text: str) -> RowNumbers:
-    """The row numbers, ascending. Raises `FormatError`."""
+    """Decode row numbers, which ascend. Raises `FormatError`."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -46,7 +46,7 @@ def decode_record_positions(text: str) -> RowNumbers:
 
 
 def encode_record_positions(rows: RowNumbers) -> str:
-    """`rows` ascend and are not negative; raises `FormatError` for others."""
+    """Encode row numbers. Raises `FormatError` unless they ascend and are not negative."""
     if len(rows) and (int(rows[0]) < 0 or bool((np.diff(rows) <= 0).any())):
         raise FormatError("record positions of a block have to ascend from 0 on")
     halves, starts = np.unique(rows >> 32, return_index=True)
@@ -57,7 +57,7 @@ def encode_record_positions(rows: RowNumbers) -> str:
 
 
 class _Source:
-    """Bytes that are read one after the other."""
+    """Bytes that are read one after another."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at = data, 0
@@ -108,7 +108,7 @@ def _plain(source: _Source, count: int) -> npt.NDArray[np.uint32]:
 
 
 def _runs(source: _Source, count: int) -> npt.NDArray[np.uint32]:
-    """Each run is its first number and how many follow it; `count` numbers in all."""
+    """Numbers of a run container, `count` in all. Each run is its first number and how many follow it."""
     pairs = source.numbers(2 * source.number("<H")).astype(np.int64).reshape(-1, 2)
     lengths = pairs[:, 1] + 1
     if int(lengths.sum()) != count:
@@ -134,7 +134,7 @@ def _encode_bitmap(values: npt.NDArray[np.uint32]) -> bytes:
 
 
 def _container(values: npt.NDArray[np.uint16]) -> tuple[bytes, bool]:
-    """The smallest form, and whether that is runs."""
+    """The smallest form of a container, and True if that is runs."""
     last = np.append(np.flatnonzero(np.diff(values) != 1), len(values) - 1)
     first = np.append(0, last[:-1] + 1)
     if 2 + 4 * len(first) < min(2 * len(values), _BITS):

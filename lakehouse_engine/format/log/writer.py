@@ -1,4 +1,4 @@
-"""Blocks -> bytes of a log file."""
+"""Encodes blocks as the bytes of a log file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakehouse_engine.format.log.blocks import FORMAT_VERSION, MAGIC, ROLLBACK_C
 
 
 def render_block(kind: BlockType, header: Mapping[int, str], content: bytes | memoryview, footer: Mapping[int, str] | None = None) -> bytes:
-    """One block. `header` maps key numbers to text and is written in its own order."""
+    """Encode one block. `header` maps key numbers to text and is written in its own order."""
     head, tail = frame_block(kind, header, len(content), footer)
     return b"".join((head, content, tail))
 
@@ -17,7 +17,7 @@ def render_block(kind: BlockType, header: Mapping[int, str], content: bytes | me
 def frame_block(
     kind: BlockType, header: Mapping[int, str], content_length: int, footer: Mapping[int, str] | None = None
 ) -> tuple[bytes, bytes]:
-    """What stands before and behind a content of so many bytes, for writing a block without copying its content."""
+    """The bytes before and after a content of `content_length` bytes, for writing a block without copying its content."""
     inner = b"".join((struct.pack(">II", FORMAT_VERSION, kind), _texts(header), struct.pack(">Q", content_length)))
     end = _texts(footer or {})
     length = len(inner) + content_length + len(end) + 8
@@ -25,7 +25,7 @@ def frame_block(
 
 
 def render_rollback(instant_time: str, target_instant_time: str) -> bytes:
-    """The command block by which the rollback `instant_time` takes back what `target_instant_time` appended before it."""
+    """The command block with which the rollback `instant_time` undoes what `target_instant_time` appended before it."""
     header: dict[int, str] = {
         HeaderKey.INSTANT_TIME: instant_time,
         HeaderKey.TARGET_INSTANT_TIME: target_instant_time,

@@ -1,1 +1,1 @@
-"""Records of Hudi's metadata table: their Avro payloads, their keys, and how two of one key are merged (hudi-format 9.2)."""
+"""Records of Hudi's metadata table: Avro payloads, keys, and how two records of one key are merged (hudi-format 9.2)."""

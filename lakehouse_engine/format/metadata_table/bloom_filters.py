@@ -1,4 +1,4 @@
-"""Records of `bloom_filters`: the filters of base files (Hudi `HoodieMetadataBloomFilter`), and of `secondary_index_*`."""
+"""Records of `bloom_filters`, the filters of base files (Hudi `HoodieMetadataBloomFilter`), and of `secondary_index_*`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakehouse_engine.format.metadata_table.schema import payload_schema
 
 
 def bloom_filter_payloads(kinds: pa.Array, instants: pa.Array, texts: pa.Array) -> pa.Table:
-    """One payload a file: the kind of its filter and the filter's text as the file's footer has them, and the instant of the file."""
+    """One payload per file: kind and text of its filter as in the file's footer, and the instant of the file."""
     kind = payload_schema().field(BLOOM).type
     deleted = pa.repeat(False, len(kinds))
     struct = pa.StructArray.from_arrays([kinds, instants, texts.cast(pa.binary()), deleted], fields=list(kind))
@@ -18,7 +18,7 @@ def bloom_filter_payloads(kinds: pa.Array, instants: pa.Array, texts: pa.Array) 
 
 
 def secondary_index_payload(count: int) -> pa.Table:
-    """Payloads for `count` entries of a secondary index: all they say is in their keys."""
+    """Payloads for `count` entries of a secondary index, whose keys hold all the information."""
     kind = payload_schema().field(SECONDARY).type
     struct = pa.StructArray.from_arrays([pa.repeat(False, count)], fields=list(kind))
     return pa.table({"type": pa.array(np.full(count, RecordType.SECONDARY_INDEX, np.int32)), SECONDARY: struct})

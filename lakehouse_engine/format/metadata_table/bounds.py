@@ -1,7 +1,7 @@
-"""Least and greatest values in statistics: unions of wrapper records <-> columns of one type (Hudi `HoodieAvroWrapperUtils`, `ValueType`).
+"""Minimum and maximum values in statistics: unions of wrapper records <-> columns of one type (Hudi `HoodieAvroWrapperUtils`, `ValueType`).
 
 Hudi 0.15, and 1.x in tables of versions 6 and 8 (version V1 of the index), wrap a value by its class: days are a DateWrapper, decimals have
-30 digits, 15 of them behind the point. In version 9 (V2) a `valueType` says what a plain wrapper means.
+30 digits, 15 of them after the point. In version 9 (V2) a `valueType` says what a plain wrapper means.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ V1_DECIMAL = pa.decimal128(30, 15)
 
 
 class ValueType(IntEnum):
-    """What a value is, by its ordinal in `valueType` (Hudi `ValueType`)."""
+    """The type of a value, by its ordinal in `valueType` (Hudi `ValueType`)."""
 
     V1 = 0
     NULL = 1
@@ -60,11 +60,11 @@ _WIDENED: dict[pa.DataType, tuple[str, ...]] = {
     pa.int64(): ("IntWrapper",),
     pa.float64(): ("IntWrapper",),
 }
-"""Wrappers of narrower types, which files from before a column was widened have; each of their values is exact in the wider one."""
+"""Wrappers of narrower types, found in files from before a column was widened; the wider type holds each of their values exactly."""
 
 
 def bounds_type() -> pa.DataType:
-    """The struct with a member for each wrapper that values are decoded as."""
+    """The struct with a member for each decoded wrapper."""
     stats = payload_schema().field(STATS).type
     return stats.field("minValue").type
 
@@ -75,7 +75,7 @@ def value_type_struct() -> pa.DataType:
 
 
 def is_indexed(kind: pa.DataType, *, by_value_type: bool) -> bool:
-    """Whether there are bounds of columns of that type (Hudi `HoodieTableMetadataUtil.isColumnTypeSupported`): decimals of V1 must fit."""
+    """True if columns of this type have bounds (Hudi `HoodieTableMetadataUtil.isColumnTypeSupported`): for V1, decimals must fit."""
     if pat.is_decimal(kind):
         whole = V1_DECIMAL.precision - V1_DECIMAL.scale
         return by_value_type or bool(kind.scale <= V1_DECIMAL.scale and kind.precision - kind.scale <= whole)
@@ -87,7 +87,7 @@ def _is_micros(kind: pa.DataType) -> bool:
 
 
 def wrap_bounds(values: pa.Array, *, by_value_type: bool) -> pa.Array:
-    """Bounds of one column (an `is_indexed` type) as the union's struct."""
+    """Bounds of one column (of an `is_indexed` type) as the union's struct."""
     kind = values.type
     if pat.is_decimal(kind):
         wrapped = ("BytesWrapper", _unscaled(values)) if by_value_type else ("DecimalWrapper", values.cast(V1_DECIMAL))
@@ -112,7 +112,7 @@ def _struct_of(name: str, values: pa.Array) -> pa.Array:
 
 
 def value_types(kind: pa.DataType, count: int) -> pa.Array:
-    """The `valueType` of bounds of one column, `count` times."""
+    """The `valueType` of one column's bounds, repeated `count` times."""
     info = None
     if pat.is_decimal(kind):
         ordinal, info = ValueType.DECIMAL, f"{kind.precision},{kind.scale}"
@@ -127,9 +127,9 @@ def value_types(kind: pa.DataType, count: int) -> pa.Array:
 
 
 def unwrap_bounds(bounds: pa.Array, declared: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Bounds as a column's type; null where there is none, or one that does not tell what it is in that type.
+    """Bounds in a column's type; null where there is none, or where the stored value cannot be read as that type.
 
-    `declared` are the `valueType`s. A number of version V1 that may be micro- or milliseconds is no timestamp here.
+    `declared` are the `valueType`s. A V1 number that could be micro- or milliseconds is not taken for a timestamp.
     """
     ordinal = pc.fill_null(declared.field("typeOrdinal"), int(ValueType.V1))
     if pat.is_decimal(kind):
@@ -152,7 +152,7 @@ def unwrap_bounds(bounds: pa.Array, declared: pa.Array, kind: pa.DataType) -> pa
 
 
 def _values(bounds: pa.Array, wrapper: str) -> pa.Array:
-    """The values in one member, null where a bound is in another one."""
+    """The values of one member; null where a bound is in another member."""
     member = bounds.field(wrapper)
     there = pc.and_(bounds.is_valid(), member.is_valid())
     values = member.field("value")
@@ -160,7 +160,7 @@ def _values(bounds: pa.Array, wrapper: str) -> pa.Array:
 
 
 def _where(ordinal: pa.Array, types: tuple[ValueType, ...], values: pa.Array) -> pa.Array:
-    """The values that are declared to be of one of these types."""
+    """The values that are declared to be of one of these types; null elsewhere."""
     among = pc.is_in(ordinal, value_set=pa.array([int(one) for one in types], ordinal.type))
     return pc.if_else(among, values, pa.scalar(None, values.type))
 
@@ -179,7 +179,7 @@ def _decimals(bounds: pa.Array, declared: pa.Array, ordinal: pa.Array, kind: pa.
 
 
 def decimal_type_of(info: str) -> pa.DataType | None:
-    """The type that a decimal's `additionalInfo` says, `precision,scale`; None where it says none."""
+    """Decimal type from an `additionalInfo`, `precision,scale`; None if it does not name one."""
     precision, _, scale = info.partition(",")
     if not (precision.isdigit() and scale.isdigit() and 0 < int(precision) <= 38 and int(scale) <= int(precision)):
         return None
@@ -187,7 +187,7 @@ def decimal_type_of(info: str) -> pa.DataType | None:
 
 
 def decimals_of(octets: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Unscaled numbers as big-endian bytes -> decimals; null where one is."""
+    """Unscaled numbers as big-endian bytes -> decimals; nulls stay null."""
     valid = np.asarray(octets.is_valid())
     numbers = decimals_of_bytes(octets.drop_null(), kind)
     places = np.maximum(np.cumsum(valid) - 1, 0)
@@ -195,7 +195,7 @@ def decimals_of(octets: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _fitting(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Decimals in another type; all null where one does not fit, as the type of the column has changed then."""
+    """Decimals cast to another type; all null if one does not fit, since the column's type has changed then."""
     try:
         return values.cast(kind)
     except pa.ArrowInvalid:
@@ -203,7 +203,7 @@ def _fitting(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _unscaled(values: pa.Array) -> pa.Array:
-    """Unscaled numbers as big-endian bytes; null where a value is."""
+    """Unscaled numbers as big-endian bytes; nulls stay null."""
     valid = np.asarray(values.is_valid())
     numbers = decimal_texts(values.drop_null())
     places = np.maximum(np.cumsum(valid) - 1, 0)

@@ -15,7 +15,7 @@ from lakehouse_engine.format.metadata_table.schema import payload_schema
 FILE_ENTRIES = pa.schema(
     [pa.field("record", pa.int64()), pa.field("name", pa.string()), pa.field("size", pa.int64()), pa.field("is_deleted", pa.bool_())]
 )
-"""Entries of records: the record's number, a file (or partition) name, its size in bytes, and whether it was taken away."""
+"""Entries of records: the record's number, a file (or partition) name, its size in bytes, and whether it is a deletion."""
 
 
 def file_entries(payloads: pa.Table) -> pa.Table:
@@ -34,7 +34,7 @@ def file_entries(payloads: pa.Table) -> pa.Table:
 
 
 def files_payloads(keys: pa.Array, entries: pa.Table) -> pa.Table:
-    """A payload for each of `keys` (partition identifiers, or `ALL_PARTITIONS`) with its `entries`, which are in order of their records."""
+    """A payload for each of `keys` (partition identifiers, or `ALL_PARTITIONS`); `entries` are in order of their records."""
     types = pc.if_else(pc.equal(keys, ALL_PARTITIONS), int(RecordType.ALL_PARTITIONS), int(RecordType.FILES))
     return pa.table({"type": types.cast(pa.int32()), FILES: _maps(len(keys), entries)})
 
@@ -50,10 +50,10 @@ def _maps(count: int, entries: pa.Table) -> pa.Array:
 
 
 def fold_files(codes: npt.NDArray[np.int64], count: int, payloads: pa.Table) -> pa.Array:
-    """The map of each of `count` codes, from payloads in order of time (Hudi `HoodieMetadataPayload.combineFileSystemMetadata`).
+    """Merged map of each of `count` codes, from payloads in order of time (Hudi `HoodieMetadataPayload.combineFileSystemMetadata`).
 
-    A name has the larger of its sizes, for files only grow. A deletion takes away what was added before it; one of a name that is not there
-    stays, so that it takes effect on a record that this one is merged with later.
+    A name gets the larger of its sizes, since files only grow. A deletion removes the earlier additions. The deletion of a name that is
+    absent is kept, so that it applies to a record that this one is merged with later.
     """
     entries = file_entries(payloads)
     record = codes[np.asarray(entries.column("record"))]
@@ -64,7 +64,7 @@ def fold_files(codes: npt.NDArray[np.int64], count: int, payloads: pa.Table) -> 
     group, size, deleted = group[order], size[order], deleted[order]
     first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.empty(0, np.int64)
     last = np.concatenate([first[1:], [len(group)]]).astype(np.int64) - 1 if len(group) else first
-    # The additions behind the last deletion of a name count, or those before the end where it has none.
+    # The additions after the last deletion of a name count, or all of them if it has none.
     place = np.arange(len(group))
     deletion = np.maximum.reduceat(np.where(deleted, place, -1), first) if len(group) else first
     run = np.repeat(np.arange(len(first)), np.diff(np.concatenate([first, [len(group)]])))

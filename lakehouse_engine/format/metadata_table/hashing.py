@@ -15,12 +15,12 @@ _WORD = 0xFFFFFFFFFFFFFFFF
 
 @lru_cache(maxsize=65_536)
 def name_hash(name: str) -> bytes:
-    """12 characters for the name of a column, or the identifier of a partition."""
+    """Hash of a column name or a partition identifier, as 12 characters."""
     return base64.b64encode(struct.pack(">Q", xxhash64(name.encode("utf-8"), _SEED)))
 
 
 def file_hash(name: str) -> bytes:
-    """24 characters for the bare name of a file."""
+    """Hash of the bare name of a file, as 24 characters."""
     return base64.b64encode(hashlib.md5(name.encode("utf-8"), usedforsecurity=False).digest())
 
 
@@ -41,7 +41,7 @@ def xxhash64(data: bytes, seed: int = 0) -> int:
 
 
 def _finished(value: int, rest: bytes) -> int:
-    """With the last bytes, of which there are fewer than 32."""
+    """Mix in the last bytes, fewer than 32, and finish the hash."""
     at = 0
     while at + 8 <= len(rest):
         (word,) = struct.unpack_from("<Q", rest, at)

@@ -18,7 +18,7 @@ _SEPARATOR = "$"
 
 
 def partition_identifier(partition_path: str) -> str:
-    """How `files` and keys name a partition: its path, or a dot for the only one of a table without partitions."""
+    """Name of a partition in `files` and in keys: its path, or a dot for the only one of a table without partitions."""
     return partition_path or _NON_PARTITIONED
 
 
@@ -27,29 +27,29 @@ def partition_path_of(identifier: str) -> str:
 
 
 def column_stats_keys(columns: pa.Array, partitions: pa.Array, files: pa.Array) -> pa.Array:
-    """Keys for the statistics of columns (`string`) of files: column, partition path and bare file name of each."""
+    """Keys of column statistics of files: column (`string`), partition path and bare file name of each."""
     parts = (_hashed(columns, name_hash), _hashed(_identifiers(partitions), name_hash), _hashed(files, file_hash))
     return _joined(*parts)
 
 
 def column_prefix(column: str, partition_path: str | None = None) -> bytes:
-    """What all keys of statistics of a column begin with, those of one partition's files where it is given."""
+    """Common prefix of all keys of a column's statistics; with `partition_path`, of those of that partition's files."""
     return name_hash(column) + (b"" if partition_path is None else name_hash(partition_identifier(partition_path)))
 
 
 def partition_stats_keys(columns: pa.Array, partitions: pa.Array) -> pa.Array:
-    """Keys for the statistics of columns of whole partitions."""
+    """Keys of column statistics of whole partitions."""
     return _joined(_hashed(columns, name_hash), _hashed(_identifiers(partitions), name_hash))
 
 
 def expression_partition_stats_keys(columns: pa.Array, partitions: pa.Array) -> pa.Array:
-    """Keys for the statistics of an expression of a column in whole partitions, in the partition of its index."""
+    """Keys of statistics of an expression on a column in whole partitions, in the partition of its index."""
     middle = pa.array([name_hash(_EXPRESSION_PREFIX)], pa.binary()).take(pa.array([0] * len(columns), pa.int64()))
     return _joined(_hashed(columns, name_hash), middle, _hashed(_identifiers(partitions), name_hash))
 
 
 def bloom_filter_keys(partitions: pa.Array, files: pa.Array) -> pa.Array:
-    """Keys for the Bloom filters of files: partition path and bare name of each."""
+    """Keys of Bloom filters of files: partition path and bare name of each."""
     return _joined(_hashed(_identifiers(partitions), name_hash), _hashed(files, file_hash))
 
 
@@ -60,13 +60,13 @@ def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
 
 
 def secondary_prefix(value: str | None) -> bytes:
-    """What the keys of all rows with that value begin with. All of them are in one file group, which the prefix is hashed to (V2)."""
+    """Common prefix of the keys of all rows with this value. They are all in one file group, that of the prefix's hash (V2)."""
     escaped: str = _secondary(pa.array([value], pa.string()))[0].as_py()
     return (escaped + _SEPARATOR).encode("utf-8")
 
 
 def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Values (null where the row's is) and record keys of keys of a secondary index (`binary`)."""
+    """Values (null where the row's value is) and record keys in keys of a secondary index (`binary`)."""
     pattern = r"(?s)^(?P<value>(?:[^\\$]|\\.)*)\$(?P<key>.*)$"
     parts = pc.extract_regex(keys.cast(pa.string()), pattern)
     value, key = (pc.struct_field(parts, name) for name in ("value", "key"))
@@ -91,7 +91,7 @@ def _identifiers(partitions: pa.Array) -> pa.Array:
 
 
 def _hashed(names: pa.Array, hashed: Callable[[str], bytes]) -> pa.Array:
-    """The hash of each name, made once for each distinct one."""
+    """The hash of each name, computed once for each distinct name."""
     coded = names.dictionary_encode()
     distinct: Iterable[str] = coded.dictionary.to_pylist()
     return pa.array([hashed(name) for name in distinct], pa.binary()).take(coded.indices)

@@ -1,6 +1,6 @@
-"""Records of `record_index`: where the row of a record key is (Hudi `HoodieRecordIndexInfo`).
+"""Records of `record_index`: the location of the row of each record key (Hudi `HoodieRecordIndexInfo`).
 
-Many rows have few locations, so locations are encoded and decoded once each, and taken for every row.
+Many rows share few locations, so each distinct location is encoded or decoded once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lakehouse_engine.format.metadata_table.schema import payload_schema
 LOCATIONS = pa.schema(
     [pa.field("partition_path", pa.string()), pa.field("file_id", pa.string()), pa.field("instant_millis", pa.int64())]
 )
-"""Where a row is: partition path, file id, and the instant that wrote it there, in milliseconds since the epoch, as Hudi's clock has it."""
+"""Location of a row: partition path, file id, and the instant that wrote it there, in milliseconds since the epoch by Hudi's clock."""
 
 _UUID_FILE_ID = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-([0-9]{1,9}))?")
 _NO_INDEX = -1
@@ -30,7 +30,7 @@ _BY_UUID, _RAW = 0, 1
 
 
 def encode_locations(schema_text: str, locations: pa.Table) -> pa.Array:
-    """One payload a row (`binary`), for a table in the columns of `LOCATIONS`."""
+    """One payload per row (`binary`), for a table with the columns of `LOCATIONS`."""
     codes, rows = _distinct(locations)
     return encode_payloads(schema_text, location_payloads(locations.take(pa.array(rows)))).take(pa.array(codes))
 
@@ -43,7 +43,7 @@ def decode_locations(schema_text: str, values: pa.Array) -> pa.Table:
 
 
 def location_payloads(locations: pa.Table) -> pa.Table:
-    """Payloads in the columns of `payload_schema()`, one a row."""
+    """Payloads in the columns of `payload_schema()`, one per row."""
     ids = locations.column("file_id").combine_chunks().dictionary_encode()
     parts = _file_id_parts(ids.dictionary)
     kind = payload_schema().field(LOCATION).type
@@ -58,7 +58,7 @@ def location_payloads(locations: pa.Table) -> pa.Table:
 
 
 def locations_of(payloads: pa.Table) -> pa.Table:
-    """The locations that decoded payloads say, in the columns of `LOCATIONS`. Raises `FormatError` for payloads of another type."""
+    """The locations in decoded payloads, in the columns of `LOCATIONS`. Raises `FormatError` for payloads of another type."""
     info = payloads.column(LOCATION).combine_chunks()
     if info.null_count:
         raise FormatError("a record of the record index has no location")
@@ -75,7 +75,7 @@ def locations_of(payloads: pa.Table) -> pa.Table:
 
 
 def _distinct(locations: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For each row the number of its location, and the row where each location is first."""
+    """The number of each row's location, and the first row of each location."""
     combined = np.zeros(locations.num_rows, np.int64)
     for name in LOCATIONS.names:
         coded = locations.column(name).combine_chunks().dictionary_encode()
@@ -85,7 +85,7 @@ def _distinct(locations: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
 
 
 def _file_id_parts(file_ids: pa.Array) -> dict[str, pa.Array]:
-    """The members for each of some file ids."""
+    """The payload members for each file id."""
     high, low, index, text, encoding = [], [], [], [], []
     for file_id in file_ids.to_pylist():
         found = _UUID_FILE_ID.fullmatch(file_id)

@@ -1,4 +1,4 @@
-"""Which records a file group of the metadata table has: its base file with the blocks of its logs (Hudi `HoodieMetadataPayload`)."""
+"""Merges the records of a metadata table file group: its base file and the blocks of its logs (Hudi `HoodieMetadataPayload`)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from lakehouse_engine.format.metadata_table.statistics import fold_stats
 
 
 class Merging(Enum):
-    """What becomes of two payloads of one key."""
+    """How two payloads of one key are merged."""
 
     NEWEST = auto()
-    """The newer one takes the older one's place: record index, Bloom filters, secondary indexes."""
+    """The newer one replaces the older one: record index, Bloom filters, secondary indexes."""
     FILES = auto()
     """Maps of files are united."""
     STATS = auto()
-    """Statistics widen, or are replaced where the newer ones are tight."""
+    """Statistics widen, or are replaced if the newer ones are tight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The entries of a base file or of a block of a log, with the schema of their values; `schema` "" for keys that were deleted."""
+    """The entries of a base file or of a log block, with the schema of their values; `schema` is "" for deleted keys."""
 
     cells: Cells
     schema: str
@@ -44,9 +44,9 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Winners:
-    """Entries that are left of several layers: `keys`, and of each its payload with the schema that it was written in.
+    """Entries that win over those of other layers: `keys`, and the payload of each in the schema it was written in.
 
-    The entries are in runs of one schema; `schemas` says where each run ends.
+    Entries are grouped into runs of one schema; `schemas` has the schema and end of each run.
     """
 
     keys: pa.Array
@@ -64,14 +64,14 @@ class Winners:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Merged records: keys (`binary`) and decoded payloads, in no order; no deleted ones."""
+    """Merged records without deleted ones, unordered: keys (`binary`) and decoded payloads."""
 
     keys: pa.Array
     payloads: pa.Table
 
 
 def newest(layers: Sequence[Layer]) -> Winners:
-    """The last entry of each key, unless it was deleted after that; `layers` are in order of time, keys are unique in each."""
+    """The last entry of each key, unless a later layer deletes it. `layers` are in order of time; keys are unique in each."""
     changed = [layer for layer in layers[1:] if len(layer.cells)]
     base = [_without(layer, changed) for layer in layers[:1] if layer.schema]
     logged = _last_of(changed)
@@ -82,7 +82,7 @@ def newest(layers: Sequence[Layer]) -> Winners:
 
 
 def merged(layers: Sequence[Layer], merging: Merging) -> Records:
-    """The records of a group. Raises `FormatError` where payloads do not decode, or cannot be merged."""
+    """The merged records of a file group. Raises `FormatError` if payloads do not decode, or cannot be merged."""
     if merging is Merging.NEWEST:
         found = newest(layers)
         return _living(found.keys, found.payloads())
@@ -95,7 +95,7 @@ def merged(layers: Sequence[Layer], merging: Merging) -> Records:
 
 
 def fold_payloads(codes: npt.NDArray[np.int64], count: int, payloads: pa.Table, merging: Merging) -> pa.Table:
-    """One payload for each of `count` codes, of those with that code in order of time."""
+    """One payload for each of `count` codes, merged from the payloads with that code in order of time."""
     last = np.zeros(count, np.int64)
     last[codes] = np.arange(len(codes))
     newer = payloads.take(pa.array(last))
@@ -119,7 +119,7 @@ def _without(base: Layer, changed: Sequence[Layer]) -> Layer:
 
 
 def _last_of(layers: Sequence[Layer]) -> list[Layer]:
-    """The entries of each layer that no later layer puts or deletes."""
+    """The entries of each layer whose keys no later layer puts or deletes."""
     kept: list[Layer] = []
     later: list[pa.Array] = []
     for layer in reversed(layers):
@@ -131,7 +131,7 @@ def _last_of(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def _since_deletions(layers: Sequence[Layer]) -> list[Layer]:
-    """The entries of each layer that no later layer deletes."""
+    """The entries of each layer whose keys no later layer deletes."""
     kept: list[Layer] = []
     deleted = pa.array([], pa.binary())
     for layer in reversed(layers):
@@ -143,7 +143,7 @@ def _since_deletions(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def _living(keys: pa.Array, payloads: pa.Table) -> Records:
-    """Without tombstones: records that say that what they are about is gone."""
+    """The records without tombstones, which say that their subject was deleted."""
     gone = pa.array(np.zeros(payloads.num_rows, np.bool_))
     for name in (BLOOM, STATS, SECONDARY):
         if name in payloads.column_names:

@@ -1,6 +1,6 @@
-"""Avro payloads of metadata records <-> Arrow (Hudi `HoodieMetadataRecord`).
+"""Conversion between Avro payloads of metadata records and Arrow (Hudi `HoodieMetadataRecord`).
 
-A payload does not have its own key, which is the key of its entry: it has an empty text there.
+A payload has an empty text for its key: the entry has the key.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class RecordType(IntEnum):
 
 
 def decode_payloads(schema_text: str, values: pa.Array) -> pa.Table:
-    """Payloads (`binary`, no nulls) in the columns of `payload_schema()`; what an older schema has not is null.
+    """Payloads (`binary`, no nulls) in the columns of `payload_schema()`; null for members that an older schema lacks.
 
-    Raises `FormatError` where one does not decode, `MetadataError` where the schema is none.
+    Raises `FormatError` if one does not decode, `MetadataError` if the schema is invalid.
     """
     octets = values.cast(pa.large_binary())
     offsets = np.frombuffer(octets.buffers()[1], np.int64)[octets.offset : octets.offset + len(octets) + 1] if len(octets) else np.zeros(1)
@@ -56,9 +56,9 @@ def decode_payloads(schema_text: str, values: pa.Array) -> pa.Table:
 
 
 def encode_payloads(schema_text: str, table: pa.Table) -> pa.Array:
-    """One payload a row (`binary`). `table` has some of the columns of `payload_schema()`, `type` among them; others are null.
+    """One payload per row (`binary`). `table` has some of the columns of `payload_schema()`, `type` among them; others are null.
 
-    Members that an older schema has not are left out: they must be empty.
+    Members that an older schema lacks are left out: they must be empty.
     """
     schema = stored_schema(schema_text)
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
@@ -74,7 +74,7 @@ def _conformed(columns: dict[str, pa.Array], schema: pa.Schema, count: int) -> p
 
 @dataclass(frozen=True, slots=True)
 class _OptionalFiles:
-    """The map of a record in `files`: few records with as many entries as a partition has files, so these are read side by side."""
+    """The map of a record in `files`: few records with as many entries as a partition has files, so entries are read side by side."""
 
     kind: pa.DataType
 
@@ -101,7 +101,7 @@ class _OptionalFiles:
 
 
 def _walk(data: memoryview, at: int, starts: array[int]) -> int:
-    """Note where the entries of the map at `at` begin; the position behind it."""
+    """Append the starts of the entries of the map at `at`; returns the position after the map."""
     while True:
         count, at = _long(data, at)
         if count == 0:

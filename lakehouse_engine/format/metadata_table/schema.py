@@ -1,4 +1,4 @@
-"""The schema of metadata records: texts as they are written, and the Arrow type that all of them are read as."""
+"""The schema of metadata records: the written texts, and the Arrow type that all of them are read as."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SCHEMA_INFO = b"schema"
 
 @cache
 def record_schema(version: TableVersion) -> str:
-    """The Avro text for a new metadata table of that version; one that is there keeps the text that its newest files have.
+    """Avro schema text for a new metadata table of this version; an existing one keeps the text of its newest files.
 
-    Hudi 0.15 writes version 6 without what came later. Attributes `doc` and the five meta columns, which are always null, are left out.
+    Hudi 0.15 writes version 6 without later additions. Attributes `doc` and the five meta columns, which are always null, are left out.
     """
     name = f"HoodieMetadataRecord.{6 if version is TableVersion.SIX else 9}.avsc"
     text = resources.files(__package__).joinpath("schemas").joinpath(name).read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ def payload_schema() -> pa.Schema:
 
 
 def conform(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column with the members of `kind`, by name: those that it lacks are null, others are left out."""
+    """A column with the members of `kind`, by name: missing ones are null, others are left out."""
     if values.type.equals(kind):
         return values
     if pa.types.is_map(kind):

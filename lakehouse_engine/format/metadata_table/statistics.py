@@ -21,7 +21,7 @@ from lakehouse_engine.format.metadata_table.payload import STATS, RecordType
 from lakehouse_engine.format.metadata_table.schema import payload_schema
 
 COUNTS = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
-"""Values with nulls, nulls, and bytes of the column's chunks with and without compression."""
+"""Values including nulls, nulls, and bytes of the column's chunks with and without compression."""
 _DECIMAL_BOUND = pa.decimal128(38, 0)
 
 
@@ -30,7 +30,7 @@ def stats_payloads(
 ) -> pa.Table:
     """Statistics of one column: of files by their bare names, or with `is_tight` of partitions by their paths.
 
-    `least` and `greatest` are of one type of `is_indexed`; `counts` has the columns of `COUNTS`. `by_value_type` as in table version 9.
+    `least` and `greatest` have the same `is_indexed` type; `counts` has the columns of `COUNTS`. `by_value_type` is for table version 9.
     """
     kind, count = payload_schema().field(STATS).type, len(names)
     typed = value_types(least.type, count) if by_value_type else pa.nulls(count, value_type_struct())
@@ -50,13 +50,13 @@ def stats_payloads(
 
 
 def stats_bounds(stats: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """The least and the greatest value of each of some statistics (the struct) as a column's type; null where that is not known."""
+    """Minimum and maximum of each statistics struct, in a column's type; null if not known."""
     declared = stats.field("valueType")
     return unwrap_bounds(stats.field("minValue"), declared, kind), unwrap_bounds(stats.field("maxValue"), declared, kind)
 
 
 def fold_stats(codes: npt.NDArray[np.int64], count: int, stats: pa.Array) -> pa.Array:
-    """Merge statistics, given in order of time: all of one code become one."""
+    """Merge statistics, given in order of time, into one for each code."""
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(count))
     turn = np.empty(len(codes), np.int64)
@@ -72,10 +72,10 @@ def fold_stats(codes: npt.NDArray[np.int64], count: int, stats: pa.Array) -> pa.
 
 
 def merge_stats(older: pa.Array, newer: pa.Array) -> pa.Array:
-    """Statistics of the same column of the same files, merged in pairs (Hudi `HoodieTableMetadataUtil.mergeColumnStatsRecords`).
+    """Merge pairs of statistics of the same column of the same files (Hudi `HoodieTableMetadataUtil.mergeColumnStatsRecords`).
 
-    A deletion, or what is tight, takes the older one's place; else bounds widen and counts add up. Raises `FormatError` where two are of
-    different files or columns, or bounds of different types.
+    A newer deletion or tight bound replaces the older one, as does anything after a deletion; else bounds widen and counts add up. Raises
+    `FormatError` if two are of different files or columns, or have bounds of different types.
     """
     replaced = pc.or_(_flag(newer, "isTightBound"), pc.or_(_flag(newer, "isDeleted"), _flag(older, "isDeleted")))
     for name in ("fileName", "columnName"):
@@ -118,13 +118,13 @@ def _extreme(older: pa.Array, newer: pa.Array, is_decimal: pa.Array, joined: pa.
 
 
 def _member(values: pa.Array, name: str) -> pa.Array:
-    """A member, null where the struct is, and so is what is in it."""
+    """A member of a struct; null, with its contents, where the struct is null."""
     member = values.field(name)
     return pc.if_else(pc.and_(values.is_valid(), member.is_valid()), member, pa.scalar(None, member.type))
 
 
 def _outer(older: pa.Array, newer: pa.Array, is_decimal: pa.Array | None, *, least: bool) -> pa.Array:
-    """The lesser, or the greater one, of two columns; the one that is there where the other is null."""
+    """The lesser (`least`) or greater value of two columns; if one is null, the other."""
     if is_decimal is not None and pc.any(is_decimal).as_py():
         numbers = [decimals_of(values, _DECIMAL_BOUND) for values in (older, newer)]
         before = pc.if_else(is_decimal, pc.less(*numbers), pc.less(older, newer))

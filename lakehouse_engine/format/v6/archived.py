@@ -1,9 +1,9 @@
 """Files of the archived timeline (hudi-format 8; Hudi `HoodieArchivedMetaEntry`, `HoodieTimelineArchiver`).
 
-`.commits_.archive.<N>_1-0-1` is a log file of Avro blocks whose header holds nothing but the schema; a record is one state of one
-instant. Hudi knows the keys that a header may have, so what seals a block of ours is in the text of its schema, where Avro allows
-properties: the seal, of the schema and the content, and which of how many blocks of its file it is. A file without all of them was cut.
-The first block of a file that was merged from others names these, and each names the file before it, which is missed if it is deleted.
+`.commits_.archive.<N>_1-0-1` is a log file of Avro blocks whose header holds only the schema; a record is one state of one instant. Hudi
+reads only known header keys, so this engine's seal is in the text of the schema, where Avro allows properties: a checksum of schema and
+content, and the number of the block and of all blocks in its file. A file that lacks some of them was cut short. The first block of a
+merged file names the files merged into it, and each first block names the file before it, so that a deleted one is missed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OURS = re.compile(
 
 
 def archive_file_name(number: int) -> str:
-    """The name of the archive file with that number, counted from 1."""
+    """The name of the archive file with this number, counted from 1."""
     return f".commits_.archive.{number}_1-0-1"
 
 
@@ -57,8 +57,8 @@ def archive_file_number(name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLinks:
-    """What an archive file says of others: `merged` are those that it was made of, `after` those that were there before it, `is_ours`
-    whether it says anything.
+    """References to other archive files: `merged` are those merged into this one, `after` those that existed before it. `is_ours` is True
+    if this engine wrote them.
     """
 
     merged: tuple[str, ...] = ()
@@ -69,10 +69,10 @@ class ArchiveLinks:
 def render_archive(
     instants: Iterable[Sequence[ArchivedEntry]], batch: int, *, sealed: bool = True, after: Iterable[str] = ()
 ) -> bytes:
-    """The content of one archive file: the entries of each instant, in order. Not `sealed`, it is as Hudi's. `after`: names of the files
-    that are there before it.
+    """The content of one archive file: the entries of each instant, in order. Not `sealed`, the bytes are as Hudi's. `after`: names of the
+    files before it.
 
-    A block is closed after the instant with which it reaches `batch` records. Raises `MetadataError` where a record does not fit.
+    A block is closed after the instant with which it reaches `batch` records. Raises `MetadataError` if a record does not fit the schema.
     """
     contents: list[bytes] = []
     records: list[bytes] = []
@@ -90,7 +90,7 @@ def render_archive(
 
 
 def merge_archives(files: Mapping[str, Sequence[LogBlock]]) -> bytes:
-    """One archive file with the `archive_blocks` of files by their names, in that order. Records are not written anew, whatever their
+    """One archive file with the `archive_blocks` of several files, given by name, in that order. Records are copied as stored, in any
     schema.
     """
     blocks = [block for part in files.values() for block in part]
@@ -115,7 +115,7 @@ def _before_all(files: Mapping[str, Sequence[LogBlock]]) -> tuple[str, ...]:
 
 
 def archive_blocks(data: bytes) -> list[LogBlock]:
-    """The blocks of an archive file, all whole: those that have no seal of ours are decoded. Raises as `read_archive`."""
+    """The blocks of an archive file, verified: blocks without this engine's seal are decoded. Raises as `read_archive`."""
     blocks = list(_blocks(data))
     for block in blocks:
         if _OURS.match(block.schema or "") is None:
@@ -124,27 +124,27 @@ def archive_blocks(data: bytes) -> list[LogBlock]:
 
 
 def merged_from(blocks: Iterable[LogBlock]) -> tuple[str, ...]:
-    """Names of the files that `merge_archives` made one of, which is whole; none for what one archiving wrote, or another program."""
+    """Source names of a merged archive file; empty for any other file."""
     return archive_links(blocks).merged
 
 
 def archive_links(blocks: Iterable[LogBlock]) -> ArchiveLinks:
-    """What the first block of an archive file says of other files."""
+    """The references to other files in the first block of an archive file."""
     first = next(iter(blocks), None)
     ours = None if first is None or first.type is not BlockType.AVRO_DATA else _OURS.match(first.schema or "")
     return ArchiveLinks() if ours is None else ArchiveLinks(tuple((ours[3] or "").split()), tuple((ours[4] or "").split()), True)
 
 
 def read_archive(data: bytes, sought: bytes = b"") -> list[ArchivedEntry]:
-    """Every entry of an archive file, in stored order; given something `sought`, those of blocks in which it stands, byte by byte.
+    """The entries of an archive file, in stored order; with `sought`, only those of blocks whose bytes contain it.
 
-    Raises `CorruptLogError` for a file that is damaged, `MetadataError` for a record that is no archived instant.
+    Raises `CorruptLogError` for a damaged file, `MetadataError` for a record that is not an archived instant.
     """
     return [entry for block in _blocks(data) if not sought or sought in bytes(block.content) for entry in _whole(block)]
 
 
 def read_archived_instants(data: bytes) -> list[Instant]:
-    """The instants of an archive file without what they did, in stored order; raises as `read_archive`."""
+    """The instants of an archive file without their contents, in stored order; raises as `read_archive`."""
     return [_instant(record) for block in _blocks(data) for record in _records(block, _brief())]
 
 
@@ -153,7 +153,7 @@ def _whole(block: LogBlock) -> list[ArchivedEntry]:
 
 
 def salvage_archive(data: bytes) -> list[ArchivedEntry]:
-    """The entries of those blocks of a damaged archive file that are whole, in stored order."""
+    """The entries in the whole blocks of a damaged archive file, in stored order."""
     return [entry for block in read_blocks(data) if block.type is BlockType.AVRO_DATA for entry in _salvaged(block)]
 
 
@@ -182,8 +182,8 @@ def _content(records: Sequence[bytes]) -> bytes:
 def _block(
     content: bytes, place: str | None, written: str | None = None, *, merged: Sequence[str] = (), after: Sequence[str] = ()
 ) -> bytes:
-    """`place`: number of the block / of all blocks of its file, both counted from 1; None for one without a seal. `written`: the schema,
-    where it is not ours of today. `merged` and `after` as in `ArchiveLinks`.
+    """Encode one block. `place`: number of the block / of all blocks of its file, both counted from 1; None for no seal. `written`: the
+    schema, if not this engine's current one. `merged` and `after` as in `ArchiveLinks`.
     """
     schema = schema_text(_ENTRY) if written is None else written.encode()
     if place is not None:
@@ -195,7 +195,7 @@ def _block(
 
 
 def _blocks(data: bytes) -> Iterator[LogBlock]:
-    """Every block, checked; only Avro blocks are ever written to an archive file, by Hudi too."""
+    """Yield every block, verified; archive files only ever have Avro blocks, Hudi's too."""
     if not data:
         raise CorruptLogError("an archive file is empty: its writer died, or it was damaged")
     wanted: set[tuple[int, int]] = set()
@@ -213,7 +213,7 @@ def _blocks(data: bytes) -> Iterator[LogBlock]:
 
 
 def _place(block: LogBlock) -> tuple[int, int] | None:
-    """The number of a block of ours, and of the blocks of its file; None for another writer's block."""
+    """Number of a block of this engine, and of all blocks of its file; None for another writer's block. Raises `CorruptLogError`."""
     text = block.schema or ""
     if is_intact_behind(_HEAD, text.encode() + bytes(block.content)) is False:
         raise CorruptLogError(f"{block.length} bytes of an archive file from byte {block.offset} on {BROKEN_SEAL}")
@@ -223,7 +223,7 @@ def _place(block: LogBlock) -> tuple[int, int] | None:
 
 def _records(block: LogBlock, wanted: Any) -> Iterator[dict[str, Any]]:
     try:
-        # Without what differs from block to block the schema is parsed once.
+        # Without the parts that differ from block to block, the schema is parsed once.
         written = _parsed(_OURS.sub("{", block.schema or "", count=1))
         for start, end in zip(*record_bounds(block.content), strict=True):
             record = fastavro.schemaless_reader(io.BytesIO(block.content[start:end]), written, wanted)
@@ -232,7 +232,7 @@ def _records(block: LogBlock, wanted: Any) -> Iterator[dict[str, Any]]:
             yield record
     except MetadataError:
         raise
-    except Exception as error:  # as for plans: a damaged number ends in any of a dozen exceptions of fastavro
+    except Exception as error:  # as for plans: a damaged number raises any of a dozen fastavro exceptions
         raise CorruptLogError(f"a block of an archive file does not decode: {error!r}") from error
 
 
@@ -256,7 +256,7 @@ def _ours() -> Any:
 
 @cache
 def _brief() -> Any:
-    """The schema of records without all that is costly to decode."""
+    """The schema of records without the members that are costly to decode."""
     schema = json.loads(schema_text(_ENTRY))
     return fastavro.parse_schema({**schema, "fields": [field for field in schema["fields"] if field["name"] in _OF_INSTANT]})
 

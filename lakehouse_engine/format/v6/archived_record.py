@@ -1,4 +1,4 @@
-"""State files of instants <-> records of the archived timeline (Hudi `MetadataConversionUtils.createMetaWrapper`)."""
+"""Converts state files of instants to records of the archived timeline and back (Hudi `MetadataConversionUtils.createMetaWrapper`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 
 _ROLLING_STAT = "ROLLING_STAT"
-"""Hudi puts this key, without a value, into the extra metadata of every commit that it archives."""
+"""Key that Hudi puts, without a value, into the extra metadata of every commit that it archives."""
 
 _STAT = {
     "fileId": "file_id",
@@ -32,7 +32,7 @@ _STAT = {
     "totalRollbackBlocks": "total_rollback_blocks",
     "fileSizeInBytes": "file_size_in_bytes",
 }
-"""Members of an archived write stat; what else a commit says of its files is not archived."""
+"""Members of an archived write stat; others are not archived."""
 
 _COMMIT_MEMBERS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
@@ -40,7 +40,7 @@ _COMMIT_MEMBERS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 def archived_entry(layout: TableFormat, instant: Instant, data: bytes, transition_time: str) -> ArchivedEntry:
     """The entry of one state of an instant, from the content of its state file.
 
-    Raises `CorruptInstantError` and `MetadataError` where the content does not decode.
+    Raises `CorruptInstantError` and `MetadataError` if the content does not decode.
     """
     record = {
         **_content(layout, instant, data),

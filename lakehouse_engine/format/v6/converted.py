@@ -1,8 +1,8 @@
-"""State files and archived instants of one timeline layout as those of another one.
+"""Converts state files and archived instants from one timeline layout to another.
 
-An instant that had no completion time gets its requested time for one: version 6 orders instants by those, so that whatever was asked
-for as of a moment, or since one, is answered as before. (Hudi takes modification times, which a copy of a table changes.) The completion
-time that an instant loses on the way back is kept in its commit's extra metadata, under `COMPLETED_AT`.
+An instant without a completion time gets its requested time as one: version 6 orders instants by requested times, so queries as of a
+moment, or since one, give the same answer as before. (Hudi takes modification times, which copying a table changes.) The completion time
+that an instant loses on the way back is kept in its commit's extra metadata, under `COMPLETED_AT`.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _PLANS = {
     Action.LOG_COMPACTION: ("hoodieCompactionPlan", "HoodieCompactionPlan"),
     Action.REPLACE_COMMIT: ("hoodieRequestedReplaceMetadata", _REPLACE_PLAN),
 }
-"""Members of an archived entry, and the schemas of what they hold."""
+"""Members of an archived entry, and the schemas of their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """From one layout to another. `clusterings` are the times of instants whose plan is one of a clustering."""
+    """A conversion from one layout to another. `clusterings` are the times of instants that were planned as clusterings."""
 
     source: TableFormat
     target: TableFormat
     clusterings: Container[str] = ()
 
     def state(self, instant: Instant, data: bytes) -> tuple[Instant, bytes]:
-        """The instant and the content of one state file. Raises `CorruptInstantError` and `MetadataError` for a completed commit that does
-        not decode; what a completed instant had planned is history, and is left empty then.
+        """Convert the instant and content of one state file. Raises `CorruptInstantError` and `MetadataError` if a completed commit does
+        not decode. An inflight file that does not decode becomes empty: what a completed instant had planned is only history.
         """
         if instant.is_completed:
             return self._completed(instant, data)
@@ -83,8 +83,8 @@ class Conversion:
         return instant.action
 
     def history(self, entries: Iterable[ArchivedEntry]) -> list[HistoryEntry]:
-        """Archived states of version 6 as the history of a later version, in order of requested times. States of instants that were not
-        completed are left out: they are none.
+        """Archived states of version 6 as the history of a later version, in order of requested times. States of instants that never
+        completed are left out, as the history has none.
         """
         instants: dict[tuple[str, Action], dict[State, ArchivedEntry]] = {}
         for entry in entries:
@@ -127,12 +127,12 @@ class Conversion:
 
 
 def is_clustering_plan(data: bytes) -> bool:
-    """Whether the requested file of a replace commit plans a clustering. Raises as `decode_record`."""
+    """True if the requested file of a replace commit plans a clustering. Raises as `decode_record`."""
     return bool(data) and decode_record(_REPLACE_PLAN, data)["clusteringPlan"] is not None
 
 
 def _pending_action(action: Action, plan: bytes) -> Action:
-    """A commit of which a plan is kept is a compaction, a delta commit a log compaction."""
+    """Action of the instant while it was pending: with a plan, a commit was a compaction and a delta commit a log compaction."""
     services = {Action.COMMIT: Action.COMPACTION, Action.DELTA_COMMIT: Action.LOG_COMPACTION}
     return services.get(action, action) if plan else action
 

@@ -1,6 +1,7 @@
-"""A checkpoint of live files as bytes: a Parquet file whose footer carries a checksum of all of it.
+"""A checkpoint of live files as bytes: a Parquet file whose footer has a checksum of the whole file.
 
-One row for each base file and each write to a log file. The format is ours alone: no other program looks for it (docs/adr/0014).
+There is one row for each base file and each write to a log file. The format is this engine's own: no other program looks for it
+(docs/adr/0014).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def encode_live_files(checkpoint: LiveCheckpoint) -> bytes:
 
 
 def decode_live_files(content: bytes) -> LiveCheckpoint:
-    """Raises `FormatError` for content that is damaged or of another version."""
+    """Decode a checkpoint. Raises `FormatError` for content that is damaged or of another version."""
     if not is_intact(content):
         raise FormatError("a checkpoint of live files is damaged: its checksum does not fit")
     try:

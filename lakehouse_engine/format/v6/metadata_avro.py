@@ -1,7 +1,7 @@
 """Plans and their outcomes as Avro object containers: one record, no compression (hudi-format 2.2 and 2.4).
 
-What we write has a seal as the first entry of the container's metadata; Avro lets applications have entries of their own there. So has a
-record, where its schema has no member for what we have to say of it, a note as the last.
+The first entry of the container's metadata is this engine's seal; Avro allows applications to add entries there. The last entry is a note,
+if the engine has something to record that the record's schema has no member for.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ _HEAD: Any = fastavro.parse_schema(
 
 
 def encode_record(schema_name: str, record: Mapping[str, Any], *, sealed: bool = True, note: str | None = None) -> bytes:
-    """`schema_name` is a file in `schemas/`; the record has Avro's member names. Not `sealed` and without a note, the bytes are as Hudi's.
+    """Encode a record; `schema_name` is a file in `schemas/`, and the record has Avro's member names. Neither `sealed` nor with a note, the
+    bytes are as Hudi's.
 
-    Raises `MetadataError` where the record does not fit.
+    Raises `MetadataError` if the record does not fit the schema.
     """
     body = io.BytesIO()
     try:
@@ -53,10 +54,10 @@ def encode_record(schema_name: str, record: Mapping[str, Any], *, sealed: bool =
 
 
 def decode_record(schema_name: str, data: bytes) -> dict[str, Any]:
-    """The record in the shape of our schema: read with its writer's, members that one lacks take our defaults, others are dropped.
+    """Decode a record, written with any schema, into this engine's schema: missing members take its defaults, unknown ones are dropped.
 
-    Raises `CorruptInstantError` where the bytes are empty, cut short or not as they were sealed, `MetadataError` where they hold another
-    kind of record.
+    Raises `CorruptInstantError` if the bytes are empty, cut short or not as they were sealed, `MetadataError` if they hold another kind of
+    record.
     """
     container = _opened(schema_name, data)
     if container.name != schema_name:
@@ -65,19 +66,20 @@ def decode_record(schema_name: str, data: bytes) -> dict[str, Any]:
 
 
 def decode_note(schema_name: str, data: bytes) -> str | None:
-    """The note of a record, None where it has none. Raises as `decode_record`."""
+    """The note of a record; None if it has none. Raises as `decode_record`."""
     decode_record(schema_name, data)
     note = _opened(schema_name, data).metadata.get(_NOTE_KEY)
     return None if note is None else note.decode("utf-8")
 
 
 def record_name(expected: str, data: bytes) -> str:
-    """Name of the schema that the record was written with. Raises `CorruptInstantError` as `decode_record`, naming what was `expected`."""
+    """Name of the schema that the record was written with. Raises `CorruptInstantError` as `decode_record`, naming the `expected` schema.
+    """
     return _opened(expected, data).name
 
 
 class _Container(NamedTuple):
-    """The head of a container; its blocks begin at `blocks`. `is_ours`: the schema is ours, whatever it documents."""
+    """The head of a container; its blocks begin at `blocks`. `is_ours` is True if the schema equals this engine's, apart from `doc`."""
 
     name: str
     schema: Any
@@ -98,14 +100,14 @@ def _opened(expected: str, data: bytes) -> _Container:
     try:
         head: Any = fastavro.schemaless_reader(stream, _HEAD, None)
         name, schema, is_ours = _written(head["meta"]["avro.schema"])
-    except Exception as error:  # fastavro raises whatever its parser stumbles over
+    except Exception as error:  # fastavro raises whatever its parser runs into
         raise CorruptInstantError(f"the header of a {expected} file does not parse: {error!r}") from error
     return _Container(name, schema, is_ours, head["meta"], head["sync"], stream.tell())
 
 
 @lru_cache(maxsize=64)
 def _written(text: bytes) -> tuple[str, Any, bool]:
-    """Name and parsed form of a writer's schema, and whether it is ours. A release of Hudi writes one text a kind of record."""
+    """Name and parsed form of a writer's schema, and whether it is this engine's. Each release of Hudi has one text per kind of record."""
     written = json.loads(text)
     name = str(written.get("name") if isinstance(written, dict) else written).rpartition(".")[2]
     is_ours = _is_known(name) and _undocumented(written) == json.loads(schema_text(name))
@@ -119,15 +121,15 @@ def _undocumented(schema: Any) -> Any:
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether the container was written by this engine, whether or not it is whole."""
+    """True if this engine wrote the container, intact or not."""
     return any(data.startswith(_sealed_head(entries)) for entries in (2, 3))
 
 
 def _only_record(schema_name: str, data: bytes, container: _Container) -> dict[str, Any]:
     try:
-        # The second one is not there, so that the end of the block is looked at.
+        # Asking for a second record, which should not exist, makes the reader check the end of the block.
         records = list(islice(_records(schema_name, data, container), 2))
-    except Exception as error:  # as above: a damaged varint ends in any of a dozen exceptions
+    except Exception as error:  # as above: a damaged varint raises any of a dozen exceptions
         raise CorruptInstantError(f"{len(data)} bytes of a {schema_name} file do not decode: {error!r}") from error
     if not records:
         raise CorruptInstantError(f"a {schema_name} file ends before its record")
@@ -137,13 +139,13 @@ def _only_record(schema_name: str, data: bytes, container: _Container) -> dict[s
 
 
 def _records(schema_name: str, data: bytes, container: _Container) -> Iterator[Any]:
-    """Not by `fastavro.reader`, which parses both schemas for every file."""
+    """Yield the records of a container. Unlike `fastavro.reader`, this does not parse both schemas for every file."""
     if container.metadata.get("avro.codec", b"null") != b"null":
         yield from fastavro.reader(io.BytesIO(data), reader_schema=_schema(schema_name))
         return
     stream = io.BytesIO(data)
     stream.seek(container.blocks)
-    # Resolving one schema against the other takes most of the time, and releases mostly differ in what they document.
+    # Resolving one schema against the other takes most of the time, and releases mostly differ only in `doc`.
     wanted = None if container.is_ours else _schema(schema_name)
     while stream.tell() < len(data):
         count: Any = fastavro.schemaless_reader(stream, _LONG, None)
@@ -156,9 +158,9 @@ def _records(schema_name: str, data: bytes, container: _Container) -> Iterator[A
 
 
 def _container(schema: bytes, record: bytes, *, sealed: bool, note: str | None) -> bytes:
-    """As Hudi's, but for seal and note: else the schema is the only metadata.
+    """A container as Hudi writes it, whose only metadata is the schema, plus seal and note.
 
-    The sync marker is taken from the content, so that equal records are equal files.
+    The sync marker is derived from the content, so that equal records give equal files.
     """
     sync = hashlib.md5(record, usedforsecurity=False).digest()
     noted = b"" if note is None else _text(_NOTE_KEY.encode()) + _text(note.encode())
@@ -169,7 +171,7 @@ def _container(schema: bytes, record: bytes, *, sealed: bool, note: str | None) 
 
 @cache
 def _sealed_head(entries: int) -> bytes:
-    """What stands before the seal: the container has so many entries, and it is the first of them."""
+    """The bytes before the seal, which is the first of `entries` metadata entries."""
     return _MAGIC + _long(entries) + _text(SEAL_KEY.encode()) + _long(len(BLANK_SEAL))
 
 
@@ -178,7 +180,7 @@ def _text(text: bytes) -> bytes:
 
 
 def _long(value: int) -> bytes:
-    """Avro's variable-length form of a number that is not negative."""
+    """Avro's variable-length form of a non-negative number."""
     zigzag, out = value << 1, bytearray()
     while zigzag > 0x7F:
         out.append(zigzag & 0x7F | 0x80)

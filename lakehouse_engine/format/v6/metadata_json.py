@@ -1,8 +1,8 @@
 """Commit, delta commit and replace commit metadata as JSON (hudi-format 2.3; Hudi `HoodieCommitMetadata.toJsonString`).
 
-What we write begins with a seal, as a member that Hudi does not know and passes over. It is not in the extra metadata, which Hudi copies:
-into the archived timeline always, from one commit to the next where `hoodie.write.meta.key.prefixes` says so. A copy would be taken for the
-seal of what it stands in.
+This engine's text begins with a seal, as a member that Hudi does not know and ignores. The seal is not in the extra metadata, because Hudi
+copies that: always into the archived timeline, and from one commit to the next as `hoodie.write.meta.key.prefixes` says. A copy would be
+taken for the seal of the new text.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _HEAD = f'{{\n  "{SEAL_KEY}" : "'.encode()
 
 
 def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
-    """Raises `CorruptInstantError` where the bytes are empty, no whole JSON object or not as they were sealed, `MetadataError` for members
-    of a wrong type.
+    """Decode commit metadata. Raises `CorruptInstantError` if the bytes are empty, no whole JSON object or not as they were sealed,
+    `MetadataError` for members of a wrong type.
     """
     if is_intact_behind(_HEAD, data) is False:
         raise CorruptInstantError(f"{len(data)} bytes of commit metadata {BROKEN_SEAL}")
@@ -43,7 +43,7 @@ def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
 
 
 def is_sealed_commit(data: bytes) -> bool:
-    """Whether the metadata was written by this engine, whether or not it is whole."""
+    """True if this engine wrote the metadata, intact or not."""
     return data.startswith(_HEAD)
 
 
@@ -53,7 +53,7 @@ def encode_commit_metadata(metadata: HoodieCommitMetadata) -> bytes:
 
 
 def render_commit_metadata(metadata: HoodieCommitMetadata) -> bytes:
-    """Members in the order in which Hudi 0.15 writes them; unknown ones last."""
+    """Commit metadata with members in the order of Hudi 0.15; unknown members come last."""
     stats = metadata.partition_to_write_stats
     members: dict[str, Any] = {
         "partitionToWriteStats": {partition: [_encode_stat(stat) for stat in stats[partition]] for partition in stats},
@@ -79,7 +79,7 @@ def _load_object(data: bytes) -> dict[str, Any]:
 
 
 def _typed(name: str, value: Any, kind: type) -> Any:
-    # `type is`, since True would pass for an int.
+    # `type is`, because `isinstance` accepts True as an int.
     if type(value) is not kind:
         raise MetadataError(f"commit metadata has {name}={value!r}: expected {kind.__name__}")
     return value
@@ -115,7 +115,7 @@ def _replaced(value: Any) -> dict[str, tuple[str, ...]]:
 
 
 def operation_of(value: Any) -> WriteOperationType | None:
-    """The operation that commit metadata names, in whichever encoding. Raises `MetadataError` for one that Hudi does not have."""
+    """The operation that commit metadata names, in either encoding. Raises `MetadataError` for one that Hudi does not have."""
     if value is None:
         return None
     try:
@@ -125,7 +125,7 @@ def operation_of(value: Any) -> WriteOperationType | None:
 
 
 class _Member(NamedTuple):
-    """A member of a write stat: its JSON name, the attribute, and what makes the attribute of the JSON value."""
+    """A member of a write stat: its JSON name, the attribute, and the function that converts the JSON value."""
 
     name: str
     attribute: str
@@ -175,6 +175,6 @@ def _decode_stat(value: Any) -> HoodieWriteStat:
 
 
 def _encode_stat(stat: HoodieWriteStat) -> dict[str, Any]:
-    """Members of a log append are left out of the stat of a base file, as Hudi's `HoodieWriteStat` has none."""
+    """Encode a write stat. Members of a log append are left out for a base file, as Hudi's `HoodieWriteStat` has none."""
     values = {member.name: getattr(stat, member.attribute) for member in (*_STAT, *_DELTA_STAT)}
     return {name: value for name, value in values.items() if name in _ALWAYS_WRITTEN or value is not None} | stat.extra

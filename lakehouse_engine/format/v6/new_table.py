@@ -9,7 +9,8 @@ _KEY_GENERATORS = {"NON_PARTITION": "NonpartitionedKeyGenerator", "SIMPLE": "Sim
 
 
 def new_table_properties(table: NewTable) -> dict[str, str]:
-    """Every property but the checksum. The payload class says how rows merge, not the merge mode; the zone is UTC, without change data."""
+    """All properties except the checksum. The payload class says how rows merge, not the merge mode; the zone is UTC, without change data.
+    """
     columns = (
         ("hoodie.table.recordkey.fields", table.record_key_fields),
         ("hoodie.table.precombine.field", table.ordering_fields),

@@ -1,6 +1,6 @@
-"""Plans and outcomes of table services between dataclasses and Avro containers.
+"""Converts plans and outcomes of table services between dataclasses and Avro containers.
 
-A class is written by the schema of its own name; its fields are the schema's, in snake case.
+A class is written with the schema of its own name; its fields are the schema's, in snake case.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ _IRREGULAR = {"rollback_requests": "RollbackRequests"}
 
 
 def encode_plan(plan: Any, *, sealed: bool = True, note: str | None = None) -> bytes:
-    """The Avro container of any record of `model.plans` or of a savepoint, as `encode_record`."""
+    """The Avro container of any record of `model.plans` or of a savepoint. Parameters as `encode_record`."""
     return encode_record(type(plan).__name__, _to_avro(plan), sealed=sealed, note=note)
 
 
 def decode_plan(cls: type[Plan], data: bytes) -> Plan:
-    """`cls` is a dataclass with a schema of its own. Raises `CorruptInstantError` and `MetadataError` as `decode_record`."""
+    """Decode a plan. `cls` is a dataclass with a schema of the same name. Raises `CorruptInstantError` and `MetadataError` as
+    `decode_record`.
+    """
     kind: Any = cls
     plan = _reader_of(kind)(decode_record(cls.__name__, data))
     if not isinstance(plan, cls):
@@ -47,13 +49,13 @@ def _to_avro(value: Any) -> Any:
 
 
 def avro_name(attribute: str) -> str:
-    """The Avro member that an attribute stands for."""
+    """Name of the Avro member for an attribute."""
     return _IRREGULAR.get(attribute) or _UNDERSCORE.sub(lambda match: match[1].upper(), attribute)
 
 
 @cache
 def _reader_of(hint: Any) -> Callable[[Any], Any]:
-    """What turns an Avro value into the type that a field declares."""
+    """Function that converts an Avro value to the type that a field declares."""
     if is_dataclass(hint):
         return _record_reader(hint)
     origin, arguments = get_origin(hint), get_args(hint)

@@ -18,12 +18,12 @@ _INSTANT_FILE = re.compile(r"([0-9]+)\.([a-z]+(?:\.[a-z]+)?)")
 
 
 def _extensions() -> dict[str, tuple[Action, State]]:
-    """Everything after the instant time -> what it says; anything else in the folder is no instant."""
+    """Extension of a state file, after the instant time -> its action and state. Other files in the folder are not instants."""
     actions = [action for action in Action if action is not Action.CLUSTERING]
     known: dict[str, tuple[Action, State]] = {}
     known |= {f"{action}.{state}": (action, state) for action in actions for state in (State.REQUESTED, State.INFLIGHT)}
     known |= {str(action): (action, State.COMPLETED) for action in actions if action.completes_as is action}
-    # A commit is the one action whose inflight file does not name it, and a savepoint is never requested.
+    # The inflight file of a commit, alone among actions, does not name its action. A savepoint is never requested.
     known["inflight"] = known.pop("commit.inflight")
     del known["savepoint.requested"]
     return known

@@ -1,7 +1,7 @@
-"""The properties of a table in another version, as Hudi's handlers change them (`SevenToEightUpgradeHandler`, `EightToNineUpgradeHandler`,
+"""The properties of a table in another version, changed as by Hudi's handlers (`SevenToEightUpgradeHandler`, `EightToNineUpgradeHandler`,
 `NineToEightDowngradeHandler`, `EightToSevenDowngradeHandler` of 1.2.0).
 
-Where those leave properties that contradict each other, or would merge rows by another rule, these do not (docs/adr/0063).
+Where those leave properties that contradict each other or merge rows by another rule, this module does not (docs/adr/0063).
 """
 
 from __future__ import annotations
@@ -80,28 +80,28 @@ _TYPES = {
     "org.apache.spark.sql.hudi.command.SqlKeyGenerator": "SPARK_SQL",
     "org.apache.spark.sql.hudi.command.UuidKeyGenerator": "SPARK_SQL_UUID",
 }
-"""Words of versions 8 and 9 for the classes that version 6 stores (Hudi `KeyGeneratorType`)."""
+"""Key generator types of versions 8 and 9 for the classes that version 6 stores (Hudi `KeyGeneratorType`)."""
 _CLASSES = {word: name for name, word in _TYPES.items()}
 _DEBEZIUM_ORDER = {
     "MySqlDebeziumAvroPayload": ("_event_bin_file,_event_pos", "_event_seq"),
     "PostgresDebeziumAvroPayload": ("_event_lsn", "_event_lsn"),
 }
-"""Ordering fields of the classes of Debezium, in version 9 and before it."""
+"""Ordering fields of Debezium's payload classes, in version 9 and before it."""
 _ORDER_OF_STEPS = (TableVersion.SIX, TableVersion.EIGHT, TableVersion.NINE)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedProperties:
-    """What has to be set, and removed where the value is None; `notes` say what is different for the table's users then."""
+    """Properties to set, or to remove if the value is None; `notes` say what changes for the table's users."""
 
     changes: Mapping[str, str | None]
     notes: tuple[str, ...] = ()
 
 
 def properties_in(config: TableConfig, to: TableVersion) -> ChangedProperties:
-    """The changes that bring the properties of a table to version `to`, one version after the other.
+    """The changes that bring a table's properties to version `to`, one version after the other.
 
-    Raises `VersionChangeError` where a version on the way cannot say what the table says, and as `merging_of`.
+    Raises `VersionChangeError` if a version on the way cannot express a property of the table, and as `merging_of`.
     """
     changed, notes = config, list[str]()
     for step in _steps(config.version, to):
@@ -114,7 +114,7 @@ def properties_in(config: TableConfig, to: TableVersion) -> ChangedProperties:
 
 
 def moves_timeline(config: TableConfig, to: TableVersion) -> bool:
-    """Whether the timeline of that version is another one than the table's."""
+    """True if the timeline of version `to` has another layout than the table's."""
     return (config.version is TableVersion.SIX) != (to is TableVersion.SIX)
 
 
@@ -150,10 +150,11 @@ def _six_to_eight(config: TableConfig) -> ChangedProperties:
 
 
 def _merging_in_eight(config: TableConfig) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Merge properties of version 8 for a table of version 6, and what is different (Hudi `SevenToEightUpgradeHandler.upgradeMergeMode`).
+    """Merge properties of version 8 for a table of version 6, and notes on what changes (Hudi
+    `SevenToEightUpgradeHandler.upgradeMergeMode`).
 
-    A table that Hudi 1.x made says its mode by a strategy, which counts before Hudi's rule: that goes by the payload class, and takes a
-    merge-on-read table with an ordering field for one that is merged by event time.
+    A table made by Hudi 1.x stores its mode as a strategy, which takes precedence over Hudi's rule. That rule goes by the payload class,
+    and merges a merge-on-read table with an ordering field by event time.
     """
     stated = config.properties.get(PAYLOAD_KEY) or None
     payload = stated or plain_payload(usual_mode(config.ordering_fields))
@@ -228,8 +229,8 @@ def _nine_to_eight(config: TableConfig) -> ChangedProperties:
 
 
 def _eight_to_six(config: TableConfig) -> ChangedProperties:
-    """`hoodie.record.merge.strategy.id` stays, as Hudi 1.2.0 stores it in the tables of version 6 that it makes: by it this engine and Hudi
-    1.x go on merging rows by the same rules. The writer's class is for Hudi 0.x.
+    """Properties of version 6. `hoodie.record.merge.strategy.id` stays, as in the tables of version 6 that Hudi 1.2.0 makes, so that this
+    engine and Hudi 1.x merge rows by the same rules as before. The payload class is for Hudi 0.x.
     """
     if len(config.ordering_fields) > 1:
         raise VersionChangeError(
@@ -274,7 +275,7 @@ def _eight_to_six(config: TableConfig) -> ChangedProperties:
 
 
 def _check_folders(config: TableConfig) -> None:
-    """Raise `VersionChangeError` for a timeline elsewhere: a change that was cut off would not be found there."""
+    """Raise `VersionChangeError` if the timeline is in other folders: an interrupted change would not be found there."""
     usual = f".hoodie/{TIMELINE_PATH}"
     if timeline_folder(config) != usual or history_folder(config) != f"{usual}/{HISTORY_PATH}":
         raise VersionChangeError(
@@ -285,13 +286,13 @@ def _check_folders(config: TableConfig) -> None:
 
 
 def _marked(config: TableConfig) -> dict[str, str]:
-    """The column that marks deletions, where readers of version 9 look for it."""
+    """The column that marks deletions, under the keys that readers of version 9 look for."""
     found = {key: config.properties.get(key, "") for key in _DELETE_KEYS}
     return {f"{MERGE_PREFIX}{key}": value for key, value in found.items()} if all(found.values()) else {}
 
 
 def _is_plain(merging: Merging) -> bool:
-    """Whether version 8 has the mode, without a class of its own."""
+    """True if version 8 has the merge mode without a payload class of its own."""
     return merging.partial is None and merging.payload_class.rpartition(".")[2] in (
         "DefaultHoodieRecordPayload",
         "EventTimeAvroPayload",

@@ -17,12 +17,12 @@ _KEPT_BESIDE = ("checksum", "extra")
 _STAT = {field.name: avro_name(field.name) for field in fields(HoodieWriteStat) if field.name not in _KEPT_BESIDE}
 _COUNTERS = frozenset(field.name for field in fields(HoodieWriteStat) if field.default == 0)
 _UNNAMED: dict[str, int | None] = {"totalLogFiles": None, "prevBaseFile": None, "totalLogReadTimeMs": 0, "numUpdates": 0}
-"""Members of a write stat that `HoodieWriteStat` keeps in `extra`, and what Hudi writes where there is nothing to say."""
+"""Members of a write stat that `HoodieWriteStat` keeps in `extra`, and the values that Hudi writes if there are none."""
 
 
 def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
-    """Members of later schemas are dropped. Raises `CorruptInstantError` for bytes that are empty, no whole Avro container or not as they
-    were sealed, `MetadataError` for another kind of record.
+    """Decode commit metadata, dropping members of later schemas. Raises `CorruptInstantError` if the bytes are empty, no whole Avro
+    container or not as they were sealed, `MetadataError` for another kind of record.
     """
     name = _REPLACE if record_name(_COMMIT, data) == _REPLACE else _COMMIT
     record = decode_record(name, data)
@@ -40,7 +40,9 @@ def decode_commit_metadata(data: bytes) -> HoodieCommitMetadata:
 
 
 def encode_commit_metadata(metadata: HoodieCommitMetadata, *, sealed: bool = True) -> bytes:
-    """Not `sealed`, the bytes are as Hudi's. Unknown members of another version's record have no place in the schema and are left out."""
+    """Encode commit metadata. Not `sealed`, the bytes are as Hudi's. Members that another version added have no place in the schema and are
+    left out.
+    """
     replaced = metadata.partition_to_replace_file_ids
     record: dict[str, Any] = {
         "partitionToWriteStats": {

@@ -1,7 +1,8 @@
-"""The history of timeline layout 2: archived instants in Parquet files, in levels, by manifests (hudi-format II.2; Hudi `LSMTimeline`).
+"""The history of timeline layout 2: archived instants in Parquet files, in levels, listed by manifests (hudi-format II.2; Hudi
+`LSMTimeline`).
 
-`_version_` names the current `manifest_<n>`, which lists the current files. A file holds completed instants in order of their requested
-times; files of one level that are many enough are merged into one of the next.
+`_version_` names the current `manifest_<n>`, which lists the current files. A file holds completed instants in order of requested times;
+enough files of one level are merged into one of the next.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _AVRO_SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file of the history: instants from `first` to `last` by their requested times, at `level`, of `size` bytes."""
+    """A file of the history: instants with requested times from `first` to `last`, at `level`, of `size` bytes."""
 
     first: str
     last: str
@@ -65,9 +66,9 @@ class HistoryFile:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """An archived instant, completed. `metadata` is its completed file, `plan` its requested one; None where that was empty.
+    """An archived, completed instant. `metadata` is its completed file, `plan` its requested one; None if that was empty.
 
-    For a replace commit that has no clustering plan, Hudi stores its inflight file as `plan`.
+    For a replace commit without a clustering plan, Hudi stores the inflight file as `plan`.
     """
 
     instant: Instant
@@ -76,7 +77,7 @@ class HistoryEntry:
 
 
 def parse_history_file(name: str, size: int) -> HistoryFile:
-    """`<first>_<last>_<level>.parquet`. Raises `FileNameError`."""
+    """Parse `<first>_<last>_<level>.parquet`. Raises `FileNameError`."""
     match = _FILE.fullmatch(name)
     if match is None:
         raise FileNameError(f"{name!r} is no file of a timeline's history: expected <first instant>_<last instant>_<level>.parquet")
@@ -94,10 +95,10 @@ def manifest_number(name: str) -> int | None:
 
 
 def current_manifest(version: bytes | None, names: Iterable[str]) -> int | None:
-    """Number of the manifest that counts, from the content of `_version_` and the names in the folder; None for a table without history.
+    """Number of the current manifest, from the content of `_version_` and the names in the folder; None for a table without history.
 
-    A writer deletes `_version_` before it writes the next one, so where it is missing or empty, the newest manifest counts, as in Hudi.
-    Raises `MetadataError` for a version that is no number.
+    A writer deletes `_version_` before it writes the next one, so if it is missing or empty, the newest manifest counts, as in Hudi. Raises
+    `MetadataError` if the version is not a number.
     """
     if version:
         text = version.decode("ascii", "replace")
@@ -130,13 +131,13 @@ def render_manifest(files: Iterable[HistoryFile]) -> bytes:
 
 
 def read_history_times(data: bytes, file: HistoryFile) -> list[Instant]:
-    """The instants of a file, with their completion times; contents are not read. Raises `CorruptFileError`."""
+    """The instants of a file, with their completion times, without reading contents. Raises `CorruptFileError`."""
     return list(_instants(_read(data, file, list(_TIMES)), file))
 
 
 def read_moments(data: bytes, file: HistoryFile) -> dict[str, str]:
-    """When each instant of a file shows, by its requested time: a compaction or log compaction, which alone of commits have a plan, when it
-    was planned, another one when it was completed. Raises `CorruptFileError`.
+    """Time at which each instant of a file takes effect, by requested time: when a compaction or log compaction was planned (only those
+    commits have a plan), and when any other instant was completed. Raises `CorruptFileError`.
     """
     table = _read(data, file, [*_TIMES, "plan"])
     commits = pc.and_(pc.is_in(table["action"], pa.array([str(Action.COMMIT), str(Action.DELTA_COMMIT)])), pc.is_valid(table["plan"]))
@@ -145,14 +146,14 @@ def read_moments(data: bytes, file: HistoryFile) -> dict[str, str]:
 
 
 def read_history(data: bytes, file: HistoryFile) -> Iterator[HistoryEntry]:
-    """The instants of a file with what they hold. Raises `CorruptFileError`."""
+    """The instants of a file with their contents. Raises `CorruptFileError`."""
     table = _read(data, file, None)
     for instant, metadata, plan in zip(_instants(table, file), table["metadata"], table["plan"], strict=True):
         yield HistoryEntry(instant, metadata.as_py(), plan.as_py())
 
 
 def render_history(entries: Sequence[HistoryEntry], level: int = 0) -> tuple[HistoryFile, bytes]:
-    """A new file with these instants. Raises `FormatError` for none, for one that is not completed, and for ones out of order."""
+    """A new file with these instants. Raises `FormatError` if there are none, one is not completed, or they are out of order."""
     times = [entry.instant.requested_time for entry in entries]
     if not times or times != in_time_order(times, age) or not all(entry.instant.is_completed for entry in entries):
         raise FormatError("a file of a timeline's history takes completed instants, at least one, in order of their requested times")
@@ -172,7 +173,7 @@ def render_history(entries: Sequence[HistoryEntry], level: int = 0) -> tuple[His
 
 
 def merge_histories(sources: Sequence[tuple[HistoryFile, bytes]]) -> tuple[HistoryFile, bytes]:
-    """One file of the next level with all instants of these. Raises `FormatError` for none, and `CorruptFileError`."""
+    """One file of the next level with all instants of these files. Raises `FormatError` if there are no files, and `CorruptFileError`."""
     if not sources:
         raise FormatError("there is nothing to merge in the timeline's history")
     rows = pa.concat_tables([_read(data, file, None) for file, data in sources]).sort_by("instantTime")
@@ -182,9 +183,9 @@ def merge_histories(sources: Sequence[tuple[HistoryFile, bytes]]) -> tuple[Histo
 
 
 def files_to_merge(files: Iterable[HistoryFile], *, batch: int, most_bytes: int) -> tuple[HistoryFile, ...]:
-    """The oldest files of the lowest level that has `batch` of them, up to more than `most_bytes` in all; empty where none is due.
+    """The oldest files of the lowest level that has `batch` files, until their size exceeds `most_bytes`; empty if no merge is due.
 
-    A file that is larger by itself stays out, as in Hudi (`LSMTimelineWriter.getCandidateFiles`).
+    A file that alone is larger is left out, as in Hudi (`LSMTimelineWriter.getCandidateFiles`).
     """
     known = sorted(files, key=lambda file: file.name)
     for level in sorted({file.level for file in known}):
@@ -224,7 +225,8 @@ def _read(data: bytes, file: HistoryFile, columns: list[str] | None) -> pa.Table
 
 
 def _instants(table: pa.Table, file: HistoryFile) -> Iterator[Instant]:
-    """An instant without a completion time completed when it was requested, as in Hudi (`CompletionTimeQueryViewV2`)."""
+    """Instants of a file's rows. One without a completion time completed when it was requested, as in Hudi (`CompletionTimeQueryViewV2`).
+    """
     rows = zip(*(table[name].to_pylist() for name in _TIMES), strict=True)
     try:
         for time, completed_at, action in rows:
@@ -247,7 +249,7 @@ def _written(rows: pa.Table) -> bytes:
     ) as writer:
         writer.write_table(rows.cast(_SCHEMA), row_group_size=max(1, rows.num_rows))
         texts = {"parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":")), "writer.model.name": "avro"}
-        # The seal comes last, so that it is told from texts that look like one.
+        # The seal comes last, to distinguish it from texts that look like one.
         writer.add_key_value_metadata({**texts, **sink.hold()})
     sink.finish()
     return target.getvalue()

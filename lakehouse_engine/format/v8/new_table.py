@@ -14,7 +14,7 @@ _EXTRACTORS = "org.apache.hudi.hive."
 
 
 def new_table_properties(version: TableVersion, table: NewTable) -> dict[str, str]:
-    """Every property, the checksum included. Raises as `merge_properties`."""
+    """All properties, including the checksum. Raises as `merge_properties`."""
     mode = table.merge_mode or usual_mode(table.ordering_fields)
     properties = {
         "hoodie.table.name": table.name,
@@ -51,7 +51,7 @@ def _columns(table: NewTable) -> tuple[tuple[str, Sequence[str]], ...]:
 
 
 def _extractor(table: NewTable) -> str:
-    """What Hive's synchronization reads partition values with."""
+    """Class with which Hive's synchronization reads partition values."""
     if not table.partition_fields:
         return "NonPartitionedExtractor"
     if len(table.partition_fields) > 1:

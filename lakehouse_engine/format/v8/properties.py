@@ -1,4 +1,4 @@
-"""What the properties of a table of version 8 or 9 say beyond those of version 6 (hudi-format II.1; Hudi `HoodieTableConfig`)."""
+"""Properties of tables of versions 8 and 9 that version 6 does not have (hudi-format II.1; Hudi `HoodieTableConfig`)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PARTITION_KINDS = ("SIMPLE", "TIMESTAMP")
 
 
 def check_readable(config: TableConfig) -> None:
-    """Raises `UnsupportedTableVersionError` for another version or a timeline of another layout, `UnsupportedTableError` for a table
-    that is stored in a format beside Hudi's own.
+    """Raise `UnsupportedTableVersionError` for another version or timeline layout, and `UnsupportedTableError` for a table that is not
+    stored in Hudi's own format.
     """
     layout = config.properties.get(_LAYOUT_KEY, LAYOUT_VERSION).strip()
     if config.version is TableVersion.SIX or layout != LAYOUT_VERSION:
@@ -41,7 +41,7 @@ def timeline_folder(config: TableConfig) -> str:
 
 
 def history_folder(config: TableConfig) -> str:
-    """Folder of the archived timeline, relative to the table. `hoodie.archivelog.folder` says nothing in these versions.
+    """Folder of the archived timeline, relative to the table. `hoodie.archivelog.folder` has no effect in these versions.
 
     Raises `PropertiesError` as `timeline_folder`.
     """
@@ -49,8 +49,8 @@ def history_folder(config: TableConfig) -> str:
 
 
 def partition_kinds(config: TableConfig) -> tuple[tuple[str, str | None], ...]:
-    """The partition fields in order, each with what the custom key generator makes of it, `SIMPLE` or `TIMESTAMP`; None where the table
-    does not say. Raises `PropertiesError` for another kind.
+    """Partition fields in order, each with its kind for the custom key generator, `SIMPLE` or `TIMESTAMP`; None if the table does not give
+    it. Raises `PropertiesError` for another kind.
     """
     key = "hoodie.table.partition.fields"
     pairs = [part.strip().partition(":") for part in config.properties.get(key, "").split(",") if part.strip()]

@@ -20,7 +20,7 @@ _INSTANT_FILE = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+(?:\.[a-z]+)?)")
 
 def _pending_extensions() -> dict[str, tuple[Action, State]]:
     known = {f"{action}.{state}": (action, state) for action in Action for state in (State.REQUESTED, State.INFLIGHT)}
-    # A commit is the one action whose inflight file does not name it, and a savepoint is never requested.
+    # The inflight file of a commit, alone among actions, does not name its action. A savepoint is never requested.
     known["inflight"] = known.pop("commit.inflight")
     del known["savepoint.requested"]
     return known
@@ -45,7 +45,7 @@ class FormatV8:
     clustering_action: Action = Action.CLUSTERING
 
     def file_name(self, instant: Instant) -> str:
-        """As `TableFormat.file_name`; raises `FileNameError` too for a completed instant without its completion time."""
+        """As `TableFormat.file_name`; also raises `FileNameError` for a completed instant without a completion time."""
         if instant.is_completed:
             if instant.completed_at is None:
                 raise FileNameError(f"{instant} has no completion time, which is part of its file's name", instant=instant.requested_time)
@@ -56,7 +56,7 @@ class FormatV8:
         return f"{instant.requested_time}.{extension}"
 
     def parse_file_name(self, name: str) -> Instant | None:
-        """As `TableFormat.parse_file_name`. Raises `FileNameError` for a completed instant without a completion time: leaving it out would
+        """As `TableFormat.parse_file_name`. Raises `FileNameError` for a completed instant without a completion time: skipping it would
         hide a commit.
         """
         match = _INSTANT_FILE.fullmatch(name)
@@ -75,7 +75,7 @@ class FormatV8:
         return Instant(requested_time, *known) if known else None
 
     def new_table(self, version: TableVersion, table: NewTable) -> dict[str, str]:
-        """As `TableFormat.new_table`. Version 9 names no payload class for a mode that has none but its own."""
+        """As `TableFormat.new_table`. Version 9 stores no payload class for a mode that has only its own."""
         return new_table_properties(version, table if version is TableVersion.EIGHT else replace(table, payload_class=None))
 
     def decode_commit(self, data: bytes) -> HoodieCommitMetadata:

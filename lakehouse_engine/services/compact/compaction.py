@@ -1,4 +1,4 @@
-"""Compaction as a service: each slice of the plan becomes a base file, while writers log to the slice that it will make."""
+"""Compaction as a service: each slice of the plan becomes a base file, while writers log to the next slice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CompactionJob = Job[HoodieCompactionPlan, CompactTask]
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """`when_due`: plan only when the trigger asks for it. `write_options` are for the files."""
+    """The compaction service. `when_due`: plan only if the trigger asks for it. `write_options` are for the new files."""
 
     options: CompactionOptions
     write_options: WriteOptions = field(default_factory=WriteOptions)
@@ -55,7 +55,7 @@ class Compaction:
         return plan
 
     def fit(self, state: TableState, requested: Instant) -> CompactionJob:
-        """Raises as `fitting_plan`."""
+        """Make the job of a scheduled compaction. Raises as `fitting_plan`."""
         time = requested.requested_time
         stored = read_plan(state, time, COMPACTION.action)
         plan = fitting_plan(state, time, stored)
@@ -72,7 +72,7 @@ class Compaction:
         return compaction_metadata(COMPACTION, job, runner.run(compact_slice, job.tasks, name="compact"))
 
     def settle(self, job: CompactionJob, metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
-        """All of it, or `CompactionError` where somebody removed the plan, or changed a slice of it."""
+        """All of `metadata`. Raises `CompactionError` if another program removed the plan or changed one of its slices."""
         time = job.requested.requested_time
         pending = [instant.requested_time for instant in pending_plans(state, COMPACTION.action)]
         if time not in pending or read_plan(state, time, COMPACTION.action).operations != job.plan.operations:

@@ -1,4 +1,4 @@
-"""What both kinds of compaction share: how their files are made, and the metadata of their commits."""
+"""Common to both kinds of compaction: the context of their files, and the metadata of their commits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def schema_text(state: TableState, time: str) -> str:
 
 
 def file_context(state: TableState, time: str, schema: str, options: WriteOptions) -> FileContext:
-    """What the files of a compaction share: the table's columns as of its instant."""
+    """Context for the files of a compaction, with the table's columns as of its instant."""
     keys = state.config.record_key_fields
     return FileContext(
         storage=state.storage,

@@ -1,4 +1,4 @@
-"""Make a scheduled compaction fit the table as it is when it is run."""
+"""Adapts a scheduled compaction to the table as it is when it is run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 def fitting_plan(state: TableState, time: str, plan: HoodieCompactionPlan) -> HoodieCompactionPlan:
     """The plan as it must be carried out now: each group's slice before `time`, with all its logs.
 
-    Usually that is what the plan says. It is not for plans of version 1, which have full paths, where files are gone, and where
-    a program that does not know the lock logged to the old slice meanwhile. Groups stay in the plan, for logs may be named after it; but
-    those that were replaced and cleaned. Raises `MissingFileError` where a group that must be there is gone.
+    It usually equals the stored plan. It differs for plans of version 1, which have full paths, if files are gone, and if a program that
+    does not use the lock logged to the old slice meanwhile. Groups stay in the plan, as logs may be named after it, except those that were
+    replaced and cleaned. Raises `MissingFileError` if a group that must exist is gone.
     """
     replaced = state.view.replaced_as_of()
     operations = []
@@ -41,7 +41,7 @@ def fitting_plan(state: TableState, time: str, plan: HoodieCompactionPlan) -> Ho
 
 
 def slice_before(state: TableState, operation: HoodieCompactionOperation, time: str) -> FileSlice | None:
-    """The newest slice of the operation's group that began before `time`, without logs that a compaction of that time comes before."""
+    """The newest slice of the operation's group that began before `time`, without logs that take effect after a compaction of that time."""
     found = state.view.file_group(group_of(operation))
     piece = next((piece for piece in found.slices if is_later(time, piece.base_instant)), None) if found is not None else None
     if piece is None or not state.layout.logs_by_writer:

@@ -1,8 +1,8 @@
-"""Log compaction as a service. It is short, and its new log stands behind all others of its slice: it runs alone.
+"""Log compaction as a service. It is short and runs alone, because its new log comes after all others of its slice.
 
-Its block may hold nothing newer than its instant: a reader of the table as it was before, or a rollback of the newer write, would find that
-write in it. Nor may the block stand behind blocks that are newer: readers that go by physical order would take its rows for the later
-ones. So a plan on whose slices something was written since is first made again, at an instant after that (`log_renewal`).
+Its block may hold nothing newer than its instant: readers of an earlier state of the table, or a rollback of the newer write, would find
+that write in it. Nor may the block come after newer blocks: readers that go by physical order would take its rows for later ones. So if a
+slice of the plan was written to since, the plan is first made again, at a later instant (`log_renewal`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LogCompactionJob = Job[HoodieCompactionPlan, LogCompactTask]
 
 @dataclass(frozen=True, slots=True)
 class LogCompaction:
-    """Planned wherever slices have enough blocks. `write_options` are for the files."""
+    """The log compaction service, which plans slices with enough blocks. `write_options` are for the new files."""
 
     options: CompactionOptions
     write_options: WriteOptions = field(default_factory=WriteOptions)
@@ -53,7 +53,7 @@ class LogCompaction:
         return plan_log_compaction(state, self.options)
 
     def fit(self, state: TableState, requested: Instant) -> LogCompactionJob | None:
-        """Slices that were rewritten since are left out; without any, the plan is dropped. Raises as `renew`."""
+        """Make the job. Slices that were rewritten since are left out; if none is left, the plan is dropped. Raises as `renew`."""
         state = state.refresh()
         time = requested.requested_time
         plan = read_plan(state, time, LOG_COMPACTION.action)
@@ -68,7 +68,7 @@ class LogCompaction:
         return Job(state, requested, plan, self._tasks(state, requested.requested_time, slices))
 
     def _tasks(self, state: TableState, time: str, slices: list[FileSlice]) -> list[LogCompactTask]:
-        """What each slice says up to the instant, as of which its columns are too."""
+        """One task per slice, with its logs and its columns as of the instant."""
         context = file_context(state, time, schema_text(state, time), self.write_options)
         rules = MergeRules.of(state.config, context.schema)
         scope = LogScope.of(state.timeline, InstantRange(None, time))
@@ -81,7 +81,9 @@ class LogCompaction:
         return compaction_metadata(LOG_COMPACTION, job, runner.run(compact_logs, job.tasks, name="log_compact"))
 
     def settle(self, job: LogCompactionJob, metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
-        """All of it, or `CompactionError` where a program without the table lock may have logged to the slices meanwhile."""
+        """All of `metadata`. Raises `CompactionError` if a program that does not use the table lock may have logged to the slices
+        meanwhile.
+        """
         now, time = state.refresh(), job.requested.requested_time
         check_no_older_write(LOG_COMPACTION, now)
         if is_outdated(now, time, [task.piece.slice for task in job.tasks]):

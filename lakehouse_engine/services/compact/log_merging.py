@@ -1,4 +1,4 @@
-"""Make one log file of all that a slice's logs say: what runs per slice of a log compaction (hudi-format 5.2, 5.4)."""
+"""Merges all blocks of a slice's logs into one log file: the task per slice of a log compaction (hudi-format 5.2, 5.4)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogCompactTask:
-    """One slice, all of whose logs `piece` has; above `memory_bytes` their rows are kept in files. `task` numbers it."""
+    """One slice, numbered by `task`. `piece` has all its logs; rows beyond `memory_bytes` are spilled to files."""
 
     context: FileContext
     task: int
@@ -47,7 +47,7 @@ class LogCompactTask:
 
 
 def compact_logs(task: LogCompactTask) -> HoodieWriteStat:
-    """Write a log file that stands for all blocks of the slice so far; its stat for the commit record.
+    """Write a log file that replaces all blocks of the slice so far; returns its stat for the commit record.
 
     Rows keep their commit time and seqno. Deletions keep their ordering values, or the int 0 with which they always apply.
     """
@@ -89,7 +89,7 @@ def _header(context: FileContext, scanned: ScannedLogs) -> dict[int, str]:
 def _data_blocks(
     task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str], form: PositionForm
 ) -> Iterator[bytes]:
-    """The rows that keys ended as, in their order in the logs; those that do not have all columns in blocks of their own."""
+    """Blocks with the final row of each key, in the order of the logs; rows that lack some columns get blocks of their own."""
     codes = np.flatnonzero(outcome.rows >= 0)
     codes = codes[np.argsort(outcome.rows[codes], kind="stable")]
     parts = [(frozenset[str](), np.arange(len(codes)))] if outcome.absent is None else outcome.absent.take(outcome.rows[codes]).by_columns()
@@ -99,14 +99,14 @@ def _data_blocks(
 
 
 def _partly(header: dict[int, str], absent: frozenset[str]) -> dict[int, str]:
-    """The header of blocks whose rows do not have those columns."""
+    """The header of blocks whose rows lack these columns."""
     return {**header, HeaderKey.SCHEMA: without_columns(header[HeaderKey.SCHEMA], absent), HeaderKey.IS_PARTIAL: "true"}
 
 
 def _blocks_of(
     task: LogCompactTask, header: dict[int, str], outcome: LogOutcome, columns: Sequence[str], codes: Rows, form: PositionForm
 ) -> Iterator[bytes]:
-    """The rows of some keys, in data blocks of `write.batch.size` each; usually there is one."""
+    """The rows of some keys, in data blocks of `write.batch.size` each; usually one block."""
     context, data = task.context, outcome.data.select(list(columns))
     step = max(1, int(data.num_rows * context.options.batch_size_mb * _MEGABYTE / max(1, data.nbytes)))
     for start in range(0, len(codes), step):
@@ -125,7 +125,7 @@ def _positions(outcome: LogOutcome, codes: Rows) -> Rows | None:
 
 
 def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMerge, form: PositionForm) -> Iterator[bytes]:
-    """Deletions that always apply, then those with ordering values: a block's entries without a value would say "null"."""
+    """Deletions that always apply, then those with ordering values: in one block, an entry without a value would mean "null"."""
     deleted = np.flatnonzero(merge.outcome.rows == DELETED)
     if not len(deleted):
         return
@@ -144,7 +144,7 @@ def _delete_blocks(task: LogCompactTask, header: dict[int, str], merge: SliceMer
 def _stat(
     piece: FileSlice, merge: SliceMerge, file: LogFile, size: int, runtime: dict[str, int]
 ) -> HoodieWriteStat:
-    """As Hudi's `HoodieAppendHandle` and `HoodieLogCompactor` fill it."""
+    """The write stat, filled as by Hudi's `HoodieAppendHandle` and `HoodieLogCompactor`."""
     scanned, rows = merge.scanned, int((merge.outcome.rows >= 0).sum())
     return HoodieWriteStat(
         file_id=file.file_id,

@@ -1,4 +1,4 @@
-"""Which slices have so many log blocks that one of them is worth making (Hudi `HoodieLogCompactionPlanGenerator`)."""
+"""Plans log compactions: selects slices with enough log blocks to merge them into one (Hudi `HoodieLogCompactionPlanGenerator`)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lakehouse_engine.view.slicing import mixes_log_names
 from lakehouse_engine.view.table_state import TableState
 
 _HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
-"""Hudi tells the two kinds of plans apart by this name."""
+"""Class name by which Hudi tells plans of log compactions from plans of compactions."""
 
 
 def plan_log_compaction(state: TableState, options: CompactionOptions) -> HoodieCompactionPlan | None:
-    """A plan for slices with at least `hoodie.log.compaction.blocks.threshold` blocks that count; None where there are none.
+    """A plan for slices with at least `hoodie.log.compaction.blocks.threshold` blocks that count; None if there are none.
 
-    Logs are looked through for their blocks' headers. Raises as `scan_logs`.
+    Reads the headers of blocks in the logs. Raises as `scan_logs`.
     """
     taken = {
         group_of(operation)
@@ -43,7 +43,7 @@ def plan_log_compaction(state: TableState, options: CompactionOptions) -> Hoodie
 
 
 def logged_slices(state: TableState, slices: list[FileSlice]) -> list[LoggedSlice]:
-    """Slices with what completed commits say about the log files that they have."""
+    """Slices with the records of completed commits about the log files that they have."""
     found = []
     for piece in missing.logged_slices(state.manifest, None, slices):
         paths = {log.path for log in piece.slice.log_files}

@@ -1,4 +1,4 @@
-"""Plan a log compaction anew where the table has gone on since it was planned."""
+"""Plans a log compaction again if the table was written to since the first plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_outdated(state: TableState, time: str, slices: list[FileSlice]) -> bool:
-    """Whether a write after `time` has files in a group of `slices`, or a savepoint after it keeps the table as it is without it."""
+    """True if a write after `time` has files in a group of `slices`, or if a later savepoint keeps the table without this compaction."""
     if any(not is_later(time, savepoint) for savepoint in state.timeline.savepointed):
         return True
     groups = {piece.group for piece in slices}
@@ -30,10 +30,11 @@ def is_outdated(state: TableState, time: str, slices: list[FileSlice]) -> bool:
 def renew(
     state: TableState, requested: Instant, plan: HoodieCompactionPlan, slices: list[FileSlice]
 ) -> tuple[Instant, HoodieCompactionPlan]:
-    """The plan's slices as they are, under an instant after every write; the old plan is gone. The table lock is held.
+    """Replace the plan by one for the slices as they are now, at an instant after every write. The caller holds the table lock.
 
-    It goes first: Hudi's readers refuse a table with a file group in two plans. One who is killed between leaves none, and nothing is lost
-    with it but the merging, which is planned again when it is due. Raises `CompactionError` while a write is pending, with nothing changed.
+    The old plan is deleted first: Hudi's readers refuse a table with a file group in two plans. If the process dies in between, no plan is
+    left, and only the merging is lost, which is planned again when due. Raises `CompactionError` while a write is pending, with nothing
+    changed.
     """
     check_no_older_write(LOG_COMPACTION, state)
     anew = replace(plan, operations=tuple(operation_of(piece) for piece in slices))

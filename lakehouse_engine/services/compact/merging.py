@@ -1,4 +1,4 @@
-"""Fold the logs of one slice into its next base file: what runs per slice, on an executor or in a thread."""
+"""Folds the logs of one slice into its next base file: the task per slice of a compaction, on an executor or in a thread."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _NEW_GROUP = "null"
 
 @dataclass(frozen=True, slots=True)
 class CompactTask:
-    """One slice. `reader` sees the logs as of the compaction; above `memory_bytes` their rows are kept in files. `task` numbers it.
+    """One slice, numbered by `task`. `reader` sees the logs as of the compaction; rows beyond `memory_bytes` are spilled to files.
 
-    The slice is of the reader's table; the new file is of the context's, which for a compaction is the same one.
+    The slice belongs to the reader's table, the new file to the context's; for a compaction both are the same table.
     """
 
     context: FileContext
@@ -55,8 +55,8 @@ class CompactTask:
 
 @dataclass(slots=True)
 class _Folding:
-    """The slice of a task on its way into its next base file. `base` are the row groups of its last one, None where there is none, and
-    `copying` what is copied of them. `merge` and `scan_ms` are there once the logs have been read.
+    """State of a task while it writes the next base file. `base` are the row groups of the present one, None if there is none, and
+    `copying` their chunks to copy. `merge` and `scan_ms` are set once the logs have been read.
     """
 
     task: CompactTask
@@ -67,9 +67,9 @@ class _Folding:
     scan_ms: int = 0
 
     def portions(self) -> Iterator[Portion]:
-        """Row group by row group, each row in its place; at the end rows that only the logs have."""
+        """Yield row group by row group, each row in its place, then rows that only the logs have."""
         task, began = self.task, time.monotonic()
-        # What is written anew goes by keys, whatever positions the logs say.
+        # Rewriting goes by keys, even if the logs have positions.
         self.merge = replace(task.reader, base_rows=BaseRowsBy.KEYS).merge(task.piece, task.columns, self.spill)
         self.scan_ms = _milliseconds(began)
         if self.base is not None:
@@ -92,7 +92,7 @@ class _Folding:
         if not len(met.removed):
             yield Portion(base.read(number, columns=[FILE_NAME]), copied=copying.all_chunks(number))
             return
-        # What rows are made of, and what is encoded without chunks beside it, has the types of the table.
+        # Merged rows, and row groups encoded without copied chunks, have the table's types, not dictionaries.
         beside = self.merge.rules.whole_rows and not len(met.gone)
         group = self._whole(copying.repeating if beside else base, number, needed)
         after = self.merge.replacing(group, met)
@@ -102,24 +102,24 @@ class _Folding:
             yield self._beside_copied(group, met, after, copying, number)
 
     def _whole(self, groups: RowGroups, number: int, needed: pa.Table) -> pa.Table:
-        """The row group, of which some columns were read."""
+        """The whole row group; `needed` are the columns that were already read."""
         known = set(needed.column_names)
         rest = groups.read(number, columns={name for name in groups.wanted.names if name not in known})
         return self._typed(pa.table({name: (needed if name in known else rest).column(name) for name in groups.wanted.names}))
 
     def _typed(self, group: pa.Table) -> pa.Table:
-        """Rows made of two take their values from either side, which must have the same types."""
+        """The group in plain types: rows merged from two take values from either side, whose types must match."""
         return group if self.merge.rules.whole_rows else group.cast(plain(group.schema))
 
     def _beside_copied(self, group: pa.Table, met: Met, after: pa.Table, copying: Copying, number: int) -> Portion:
-        """What changes of a row group that loses no row; the rest of it is copied."""
+        """The changed columns of a row group that loses no row, with the other columns copied."""
         same = KEPT_META.union(unchanged(group.drop_columns(list(META_COLUMNS)), after, met.places))
         columns = [name for name in self.task.columns if name not in same]
         rows = placed(encoded(group.select(columns)), encoded(after.select(columns)), met.places)
         return Portion(rows, copied=copying.chunks(number, same), updates=len(met.places))
 
     def _rewritten(self, group: pa.Table, met: Met, after: pa.Table) -> Iterator[Portion]:
-        """All columns of its rows, in one piece or more."""
+        """All columns of the group's rows, in one piece or more."""
         columns, updates, deletes = list(self.task.columns), len(met.places), len(met.gone)
         for rows, incoming, places, lost in cut(encoded(group.select(columns)), encoded(after.select(columns)), met.places, met.gone):
             assert incoming is not None
@@ -128,7 +128,7 @@ class _Folding:
 
 
 def compact_slice(task: CompactTask) -> HoodieWriteStat:
-    """Write the base file that a slice becomes; its stat for the commit record. A slice whose rows are all gone makes an empty one.
+    """Write the base file that a slice becomes; returns its stat for the commit record. If all rows are gone, the file is empty.
 
     Rows keep their commit time, seqno and key. Raises as `SliceReader.merge` and `iter_base_file`.
     """
@@ -138,7 +138,7 @@ def compact_slice(task: CompactTask) -> HoodieWriteStat:
     spill = SpillTo(context.storage, f"{marker_folder(context.instant_time)}/.spill/{file.name}", task.memory_bytes)
     inherited, base = inherited_keys(context, task.reader.storage, piece.base_file), piece.base_file
     with nullcontext() if base is None else _opened(task, base) as groups:
-        # Whether new rows come behind those of the base file is known at the end.
+        # Only at the end is it known whether new rows follow those of the base file.
         copying = None if groups is None else Copying.of(context, groups, inherited, joined=True)
         folding, pattern = _Folding(task, spill, groups, copying), None if copying is None else copying.pattern
         try:
@@ -154,12 +154,12 @@ def _opened(task: CompactTask, base: BaseFile) -> AbstractContextManager[RowGrou
 
 
 def _milliseconds(since: float) -> int:
-    """Since a moment of the monotonic clock."""
+    """Milliseconds since a moment of the monotonic clock."""
     return int((time.monotonic() - since) * 1000)
 
 
 def _stat(folding: _Folding, written: WrittenFile, took_ms: int) -> HoodieWriteStat:
-    """As Hudi's `HoodieCompactor` fills it. A slice without a base file counts as a new group, as there."""
+    """The write stat, filled as by Hudi's `HoodieCompactor`. A slice without a base file counts as a new group, as there."""
     piece, merge = folding.task.piece.slice, folding.merge
     created = piece.base_file is None
     write_ms = took_ms - folding.scan_ms

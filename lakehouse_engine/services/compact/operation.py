@@ -20,7 +20,7 @@ from lakehouse_engine.view.table_state import TableState
 _Service = Service[HoodieCompactionPlan, Any]
 
 _NOTHING, _PLANNED = "none", "planned"
-"""`CompactionResult.state` where nothing was to be done, and of a dry run; else it is the instant's state."""
+"""`CompactionResult.state` if there was nothing to do, and for a dry run; otherwise it is the instant's state."""
 
 
 def schedule(
@@ -32,15 +32,15 @@ def schedule(
     log_compaction: bool = False,
     when_due: bool = False,
 ) -> CompactionResult:
-    """Plan a compaction under the table lock, at an instant after every write; `instant` None where there is nothing to do.
+    """Plan a compaction under the table lock, at an instant after every write; `instant` is None if there is nothing to do.
 
     `when_due` asks the trigger first; otherwise a compaction is planned whenever a slice has logs. Raises `CompactionError` for a
-    copy-on-write table and while an older write is pending, `MissingFileError` where files of the table are lost.
+    copy-on-write table and while an older write is pending, `MissingFileError` if files of the table are lost.
     """
     service: _Service = LogCompaction(options) if log_compaction else Compaction(options, when_due=when_due)
     if dry_run:
         return _planned(service.kind, service.plan(TableState.load(storage)), None, _PLANNED, dry_run=True)
-    # Beside Hudi's writers an automatic one does not wait: the next write tries again.
+    # An automatic compaction does not wait for Hudi's writers: the next write tries again.
     patience = 0 if when_due else lock_timeout_ms
     scheduled = scheduling.schedule(service, storage, lock_timeout_ms=lock_timeout_ms, alone_ms=patience)
     if scheduled is None:
@@ -60,7 +60,7 @@ def schedule_and_run(
     log_compaction: bool = False,
     when_due: bool = False,
 ) -> CompactionResult:
-    """Schedule a compaction and run it; where nothing is left to schedule, run the oldest pending one. Raises as both."""
+    """Schedule a compaction and run it; if there is nothing to schedule, run the oldest pending one. Raises as `schedule` and `run`."""
     planned = schedule(storage, options, lock_timeout_ms=lock_timeout_ms, dry_run=dry_run, log_compaction=log_compaction, when_due=when_due)
     if dry_run or (when_due and planned.instant is None):
         return planned
@@ -87,13 +87,13 @@ def run(
     log_compaction: bool = False,
     wait: bool = True,
 ) -> CompactionResult:
-    """Run the pending compaction `instant`, or the oldest; its result, `instant` None where none is pending.
+    """Run the pending compaction `instant`, or the oldest; the result's `instant` is None if none is pending.
 
-    Safe to call from a thread of a session or from another process while writers go on. Raises `CompactionError` where `instant` is no
-    pending compaction, where another program may be running it, and where its plan was removed meanwhile (by a restore); `LockTimeoutError`
-    while another executor runs it (at once without `wait`), or the table is locked when it begins; and what reading the slices raises. For
-    a log compaction also `CommitConflictError` while a writer of Hudi is at work (at once without `wait`): its blocks may be in the logs
-    already. The table is then as it was. The instant of a log compaction is another one where its slices were logged to since.
+    Safe to call from a thread of a session or from another process while writers continue. Raises `CompactionError` if `instant` is not a
+    pending compaction, if another program may be running it, or if its plan was removed meanwhile (by a restore); `LockTimeoutError` while
+    another executor runs it (at once without `wait`), or if the table is locked when it begins; and whatever reading the slices raises. A
+    log compaction also raises `CommitConflictError` while a Hudi writer is at work (at once without `wait`): its blocks may already be in
+    the logs. After an error the table is as before. A log compaction gets another instant if its slices were logged to since.
     """
     state = TableState.load(storage)
     check_has_logs(state)
@@ -111,7 +111,7 @@ def run(
 def _planned(
     kind: Kind, plan: HoodieCompactionPlan | None = None, time: str | None = None, state: str = _NOTHING, *, dry_run: bool = False
 ) -> CompactionResult:
-    """The result of a plan that has not been run."""
+    """The result for a plan that has not been run."""
     return CompactionResult(
         instant=time,
         operation=str(kind.operation),

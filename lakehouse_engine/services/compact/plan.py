@@ -1,4 +1,4 @@
-"""What a compaction would do: the slices that need one, as operations of a Hudi plan (hudi-format 10.5)."""
+"""Plans compactions: the slices that need one, as operations of a Hudi plan (hudi-format 10.5)."""
 
 from __future__ import annotations
 
@@ -39,20 +39,22 @@ def check_has_logs(state: TableState) -> None:
 
 
 def plan_compaction(state: TableState, options: CompactionOptions, *, today: date | None = None) -> HoodieCompactionPlan | None:
-    """The plan of a compaction of `state`, None where no slice needs one. Raises `OptionError` where they cannot be told by days."""
+    """Plan a compaction of `state`; None if no slice needs one. Raises `OptionError` if the strategy goes by days and a partition is not a
+    day.
+    """
     candidates = [operation_of(piece) for piece in compactable(state)]
     chosen = STRATEGIES[options.strategy].select(candidates, options, today or datetime.now(UTC).date())
     return HoodieCompactionPlan(operations=tuple(chosen)) if chosen else None
 
 
 def compactable(state: TableState) -> list[FileSlice]:
-    """Live slices with logs that no pending compaction or clustering has in its plan."""
+    """Live slices with logs that are not in the plan of a pending compaction or clustering."""
     taken = {FileGroupId(*group) for group in pending_groups(state)} | set(compacting_groups(state))
     return [piece for piece in state.view.latest_slices() if piece.log_files and piece.group not in taken]
 
 
 def operation_of(piece: FileSlice) -> HoodieCompactionOperation:
-    """A slice as an operation, its files by their bare names, with the metrics of Hudi's `CompactionStrategy.captureMetrics`."""
+    """A slice as an operation, with bare file names and the metrics of Hudi's `CompactionStrategy.captureMetrics`."""
     return HoodieCompactionOperation(
         base_instant_time=piece.base_instant,
         file_id=piece.file_id,
@@ -89,5 +91,5 @@ def group_of(operation: HoodieCompactionOperation) -> FileGroupId:
 
 
 def bare_names(paths: Sequence[str] | None) -> tuple[str, ...]:
-    """File names of a plan: plans of version 1 have full paths."""
+    """File names in a plan, without the full paths that plans of version 1 have."""
     return tuple(path.rpartition("/")[2] for path in paths or ())

@@ -1,4 +1,4 @@
-"""Which of the slices that could be compacted one compaction takes (Hudi `org.apache.hudi.table.action.compact.strategy`)."""
+"""Strategies that select which of the candidate slices one compaction takes (Hudi `org.apache.hudi.table.action.compact.strategy`)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _DAY = re.compile(r"(\d{4})[-/]?(\d{2})[-/]?(\d{2})")
 
 
 class CompactionStrategy(Protocol):
-    """Chooses, from every candidate, the operations that one compaction runs, in the order of its plan."""
+    """Selects, from all candidates, the operations of one compaction, in the order of its plan."""
 
     def select(self, candidates: Operations, options: CompactionOptions, today: date) -> list[HoodieCompactionOperation]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class UnBounded:
-    """All of them."""
+    """All candidates."""
 
     def select(self, candidates: Operations, options: CompactionOptions, today: date) -> list[HoodieCompactionOperation]:
         return list(candidates)
@@ -40,7 +40,7 @@ class UnBounded:
 
 @dataclass(frozen=True, slots=True)
 class BoundedIO:
-    """As many as come until `hoodie.compaction.target.io` megabytes are read and written; at least one."""
+    """Candidates in order, until `hoodie.compaction.target.io` megabytes are read and written; at least one."""
 
     def select(self, candidates: Operations, options: CompactionOptions, today: date) -> list[HoodieCompactionOperation]:
         chosen, left = [], float(options.target_io_mb)
@@ -54,7 +54,8 @@ class BoundedIO:
 
 @dataclass(frozen=True, slots=True)
 class LogFileSizeBased:
-    """Slices with the most bytes of logs first, from `hoodie.compaction.logfile.size.threshold` bytes on, bounded as by `BoundedIO`."""
+    """Slices with at least `hoodie.compaction.logfile.size.threshold` bytes of logs, those with the most first, bounded as by `BoundedIO`.
+    """
 
     def select(self, candidates: Operations, options: CompactionOptions, today: date) -> list[HoodieCompactionOperation]:
         large = [operation for operation in candidates if _metric(operation, TOTAL_LOG_FILES_SIZE) >= options.log_size_threshold]
@@ -64,7 +65,7 @@ class LogFileSizeBased:
 
 @dataclass(frozen=True, slots=True)
 class DayBased:
-    """Slices of the newest days that have any: `hoodie.compaction.daybased.target.partitions` of them. Partitions must be dates."""
+    """Slices of the newest `hoodie.compaction.daybased.target.partitions` days that have any. Partitions must be dates."""
 
     def select(self, candidates: Operations, options: CompactionOptions, today: date) -> list[HoodieCompactionOperation]:
         days = sorted({_day(operation) for operation in candidates}, reverse=True)[: options.day_partitions]
@@ -87,7 +88,7 @@ STRATEGIES: dict[str, CompactionStrategy] = {
     "BoundedPartitionAwareCompactionStrategy": BoundedPartitionAware(),
     "UnBoundedCompactionStrategy": UnBounded(),
 }
-"""By the last part of Hudi's class names, which options are held against (`COMPACTION_STRATEGIES`)."""
+"""Strategies by the last part of Hudi's class names, which the option is checked against (`COMPACTION_STRATEGIES`)."""
 
 
 def _metric(operation: HoodieCompactionOperation, name: str) -> float:

@@ -15,9 +15,9 @@ from lakehouse_engine.view.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What has gathered: completed delta commits since the last completed compaction, and since one was last requested.
+    """Completed delta commits since the last completed compaction, and since the last requested one.
 
-    `seconds` have passed since that compaction or, before the first one, since the first delta commit.
+    `seconds` have passed since the completed one or, before the first, since the first delta commit.
     """
 
     commits: int
@@ -32,11 +32,11 @@ TRIGGERS: dict[str, Callable[[Backlog, CompactionOptions], bool]] = {
     "NUM_AND_TIME": lambda backlog, options: backlog.commits >= options.delta_commits and backlog.seconds >= options.delta_seconds,
     "NUM_OR_TIME": lambda backlog, options: backlog.commits >= options.delta_commits or backlog.seconds >= options.delta_seconds,
 }
-"""By the words of `hoodie.compact.inline.trigger.strategy`."""
+"""Triggers by the values of `hoodie.compact.inline.trigger.strategy`."""
 
 
 def is_due(state: TableState, options: CompactionOptions) -> bool:
-    """Whether the trigger asks for a compaction now; never for a table without logs."""
+    """True if the trigger asks for a compaction now; never for a table without logs."""
     if state.config.table_type is not TableType.MERGE_ON_READ:
         return False
     backlog = backlog_of(state)
@@ -44,7 +44,7 @@ def is_due(state: TableState, options: CompactionOptions) -> bool:
 
 
 def backlog_of(state: TableState) -> Backlog | None:
-    """What there is to compact; None for a table without delta commits."""
+    """The backlog of a table; None if it has no delta commits."""
     written = [instant.requested_time for instant in state.timeline.completed() if instant.action is Action.DELTA_COMMIT]
     if not written:
         return None

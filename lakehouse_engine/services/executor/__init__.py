@@ -1,5 +1,5 @@
-"""What every table service with a plan goes through: its plan is put on the timeline, then carried out beside writers, and published.
+"""Runs every table service that has a plan: puts the plan on the timeline, carries it out beside writers, and publishes the result.
 
-A service says what there is to do (`service.Service`). When it may be planned (`scheduling`), who may run it (`lease`), and how a run
-begins, ends and is taken back (`execution`) is the same for all.
+A service defines the work (`service.Service`). When it may be planned (`scheduling`), which process may run it (`lease`), and how a run
+begins, ends and is undone (`execution`) is the same for all.
 """

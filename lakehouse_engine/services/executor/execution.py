@@ -1,11 +1,11 @@
 """Run a pending plan.
 
- 1. under the table lock: take back what a dead run left, make the plan fit the table, mark it inflight; where the commit of a dead run may
-    come late, an empty one takes its place, and the plan is done with (`ruling_out`)
- 2. run its tasks; a service with a lease gives the table lock back before
- 3. under the table lock, waited for as long as others hold it: if the plan still stands, complete the instant
+ 1. under the table lock: undo what a dead run left, make the plan fit the table, mark it inflight; if the commit of a dead run may still
+    arrive, an empty commit takes its name, and the plan is finished (`ruling_out`)
+ 2. run its tasks; a service with a lease releases the table lock before
+ 3. under the table lock, however long the wait for it: if the plan is still there, complete the instant
 
-A failure before step 3 takes the plan back to where it was scheduled. The plan itself stays: logs may be named after it.
+A failure before step 3 returns the plan to its scheduled state. The plan itself stays: logs may be named after it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LEAST_PATIENCE_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Plan, Task]):
-    """A job that was published, and the metadata of its commit."""
+    """A published job, and the metadata of its commit."""
 
     job: Job[Plan, Task]
     metadata: HoodieCommitMetadata
@@ -49,10 +49,10 @@ class Done(Generic[Plan, Task]):
 def run(
     service: Service[Plan, Task], state: TableState, instant: Instant, runner: TaskRunner, *, lock_timeout_ms: int, wait: bool
 ) -> Done[Plan, Task] | None:
-    """Carry out the pending plan `instant` of `state`; None where another executor has done it, or it was dropped.
+    """Carry out the pending plan `instant` of `state`; None if another executor has done so, or the plan was dropped.
 
-    Without `wait`, neither an executor that runs it nor a writer of Hudi that is in the way is waited for. Raises as `leased`, as
-    `locked_table` when it begins, and as the service does. The table is then as it was.
+    Without `wait`, the run does not wait for an executor that runs the plan, nor for a Hudi writer at work. Raises as `leased`, as
+    `locked_table` when it begins, and as the service does. After an error the table is as before.
     """
     execution = _Execution(service, state.storage, instant.requested_time, runner, lock_timeout_ms)
     patience = lock_timeout_ms if wait else 0
@@ -64,7 +64,7 @@ def run(
 
 @dataclass(slots=True)
 class _Execution(Generic[Plan, Task]):
-    """One run. It ends under the lock that it began under, if the service has no lease."""
+    """One run. Without a lease, it ends under the same lock that it began under."""
 
     service: Service[Plan, Task]
     storage: Storage
@@ -92,7 +92,7 @@ class _Execution(Generic[Plan, Task]):
                 raise
 
     def _begin(self, state: TableState) -> Job[Plan, Task] | None:
-        """The job, its instant inflight; None when another executor has done it, or its plan is dropped or ruled out."""
+        """Set the job's instant inflight; None if another executor has done the job, or its plan is dropped or ruled out."""
         if self.time not in (instant.requested_time for instant in pending_plans(state, self.service.kind.action)):
             return None
         check_readable(state)
@@ -117,7 +117,7 @@ class _Execution(Generic[Plan, Task]):
         return metadata
 
     def _locked_at_last(self, job: Job[Plan, Task], lock: ExitStack) -> TableState:
-        """Waits however long others hold the lock: the tasks may have taken hours, and the others will be done."""
+        """Lock the table, however long other processes hold the lock: the tasks may have taken hours, and the others will finish."""
         while True:
             try:
                 state = lock.enter_context(self._locked(job, max(self.lock_timeout_ms, _LEAST_PATIENCE_MS)))
@@ -135,15 +135,15 @@ class _Execution(Generic[Plan, Task]):
             with self._locked(job, self.lock_timeout_ms) as state:
                 take_back(state, job.requested)
         except LakehouseError as error:
-            # The failure that led here is what the caller must see; the next run begins by doing this.
+            # The caller must see the failure that led here; the next run begins by taking back.
             logger.warning("what %s wrote could not be taken back (%s); the next run does", job.requested, error)
 
 
 def take_back(state: TableState, instant: Instant, *, of_dead: bool = False) -> None:
-    """Bring a pending plan back to where it was scheduled, any number of times: deletes its inflight file and what its run wrote.
+    """Return a pending plan to its scheduled state: delete its inflight file and what its run wrote. Safe to repeat.
 
-    The table lock is held. Does nothing to a completed instant. `of_dead`: of an earlier run, whose commit may still come; the files of one
-    that is run again stay until it is completed (`publish`).
+    The caller holds the table lock. Does nothing to a completed instant. `of_dead`: the run was an earlier one, whose commit may still
+    arrive; if it is run again, its files stay until it completes (`publish`).
     """
     time, storage = instant.requested_time, state.storage
     if state.timeline.completed().writes().contains(time):

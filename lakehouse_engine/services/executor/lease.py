@@ -1,7 +1,7 @@
-"""Who runs a plan without the table lock: one executor at a time.
+"""Ensures that only one executor at a time runs a plan without the table lock.
 
-An executor of this engine holds a lock of the plan, which the kernel takes from it when it dies. Hudi's executors have none: a plan that is
-inflight and never had such a lock is left alone for some time, then taken over.
+An executor of this engine locks the plan; the kernel releases the lock when the process dies. Hudi's executors have no such lock: a plan
+that is inflight and never had one is left alone for some time, then taken over.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ from lakehouse_engine.view.table_state import TableState
 def leased(kind: Kind, lease: Lease, state: TableState, instant: Instant, timeout_ms: int) -> Iterator[None]:
     """Keep other executors away from a pending plan.
 
-    Raises the error of the kind while another program may be running it, `LockTimeoutError` while another executor does.
+    Raises the kind's error while another program may be running it, `LockTimeoutError` while another executor does.
     """
     _check_not_foreign(kind, lease, state, instant)
     time = instant.requested_time
     with executor_lock(state.storage, time, timeout_ms):
         yield
-        # An executor that waits for the lock finds another file in its place, and then that nothing is left to do.
+        # An executor that waits for the lock then finds this file replaced, and nothing left to do.
         state.storage.delete(lock_file(time))
 
 
 def _check_not_foreign(kind: Kind, lease: Lease, state: TableState, instant: Instant) -> None:
-    """To be called before the lock is made: its file says that an executor of this engine has begun."""
+    """Raise the kind's error if another program may run the plan. Call this before locking: a lock file means that an executor of this
+    engine began it.
+    """
     if instant.state is not State.INFLIGHT or state.storage.head(lock_file(instant.requested_time)) is not None:
         return
     inflight = state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}")
     marks = state.storage.walk(marker_folder(instant.requested_time))
     active = [entry.modified_ms for entry in (inflight, *marks) if entry is not None]
-    # By the clock of the storage: where this machine's is ahead, a running plan would be taken over, and its files deleted.
+    # Time of the storage: if this machine's clock is ahead, a running plan would be taken over, and its files deleted.
     age = (storage_now_ms(state.storage, HEARTBEATS) - max(active, default=0)) / 1000
     if age < lease.seconds:
         raise kind.error(

@@ -1,4 +1,4 @@
-"""Put plans of services on the timeline, and find them there."""
+"""Puts plans of services on the timeline, and finds them there."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ATTEMPTS = 10
 
 
 def schedule(service: Service[Plan, Any], storage: Storage, *, lock_timeout_ms: int, alone_ms: int) -> tuple[Instant, Plan] | None:
-    """Plan under the table lock, at an instant after every write; None where there is nothing to do.
+    """Plan under the table lock, at an instant after every write; None if there is nothing to do.
 
-    Not beside writers of Hudi, for whose end it waits `alone_ms`; those of this engine look for new plans when they commit.
-    Raises as `locked_table`, `Service.plan` and `request`.
+    Never runs beside Hudi's writers, and waits up to `alone_ms` for them; this engine's writers look for new plans when they commit. Raises
+    as `locked_table`, `Service.plan` and `request`.
     """
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=alone_ms, among_ours=True) as state:
         plan = service.plan(state)
@@ -37,7 +37,7 @@ def schedule(service: Service[Plan, Any], storage: Storage, *, lock_timeout_ms: 
 
 
 def request(kind: Kind, state: TableState, plan: object) -> Instant:
-    """The plan on the timeline, at a new time. Raises the error of the kind while an older write is pending, and `TimelineError`."""
+    """Put the plan on the timeline at a new time. Raises the kind's error while an older write is pending, and `TimelineError`."""
     timeline, clock = state.active, table_clock(state)
     content = encode_plan(plan)
     for _ in range(_ATTEMPTS):
@@ -52,10 +52,10 @@ def request(kind: Kind, state: TableState, plan: object) -> Instant:
 
 
 def check_no_older_write(kind: Kind, state: TableState) -> None:
-    """Raise the error of the kind while a write is pending: what it adds to a slice after the plan was made would be lost with the slice.
+    """Raise the kind's error while a write is pending: what it adds to a slice after planning would be lost with the slice.
 
-    The table lock keeps out this engine's writers, or they look for new plans when they have it again; this finds those of programs that do
-    not know the lock.
+    The table lock keeps out this engine's writers, or they look for new plans when they have the lock again; this check finds writes of
+    programs that do not use the lock.
     """
     ours = {beat.instant_time for beat in live_writes(state) if beat.is_ours} if state.layout.orders_by_completion else set()
     for instant in state.timeline.pending().writes():
@@ -73,7 +73,7 @@ def pending_plans(state: TableState, action: Action) -> list[Instant]:
 
 
 def choose(kind: Kind, state: TableState, time: str | None) -> Instant | None:
-    """The pending plan of the instant `time`, or the oldest; None without one. Raises the error of the kind for any other `time`."""
+    """The pending plan of the instant `time`, or the oldest; None if there is none. Raises the kind's error for any other `time`."""
     pending = pending_plans(state, kind.action)
     if time is None:
         return pending[0] if pending else None

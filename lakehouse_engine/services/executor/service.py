@@ -1,4 +1,4 @@
-"""A table service, as the executor knows it."""
+"""The interface of a table service to the executor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Task = TypeVar("Task")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The action of a service's pending instants, the operation of its commits, and the name and the error of its messages."""
+    """Kind of service: the action of its pending instants, the operation of its commits, and its name and error class for messages."""
 
     action: Action
     operation: WriteOperationType
@@ -29,9 +29,9 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Lets a service run without the table lock: its executor holds a lock of the one plan.
+    """Allows a service to run without the table lock: its executor locks only the one plan.
 
-    Other programs have no such lock. What one of them began is left alone for `seconds`, which the option of that name sets.
+    Other programs have no such lock. A plan that one of them began is left alone for `seconds`, the value of the option named `option`.
     """
 
     seconds: int
@@ -40,7 +40,8 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[Plan, Task]):
-    """One run: a plan that fits the table `state`, and its tasks. `requested` is later than asked for where the plan was made again."""
+    """One run: a plan that fits the table `state`, and its tasks. `requested` is later than the planned instant if the plan was made again.
+    """
 
     state: TableState
     requested: Instant
@@ -49,34 +50,35 @@ class Job(Generic[Plan, Task]):
 
 
 class Service(Protocol[Plan, Task]):
-    """A kind of plan: how it is made, and what carrying it out means."""
+    """A kind of plan: how to make it and how to carry it out."""
 
     @property
     def kind(self) -> Kind: ...
 
     @property
     def lease(self) -> Lease | None:
-        """None: it runs alone, with the table lock held from begin to completion and no writer of Hudi at work."""
+        """None if the service runs alone, holding the table lock from begin to completion, with no Hudi writer at work."""
         ...
 
     def plan(self, state: TableState) -> Plan | None:
-        """The plan to schedule, None where there is nothing to do."""
+        """The plan to schedule; None if there is nothing to do."""
         ...
 
     def fit(self, state: TableState, requested: Instant) -> Job[Plan, Task] | None:
-        """The job of a pending plan, after changing the plan on the timeline if need be; None where the plan was dropped.
+        """The job of a pending plan, after changing the plan on the timeline if needed; None if the plan was dropped.
 
-        Called under the table lock, when what an earlier run left was taken back.
+        Called under the table lock, after what an earlier run left was removed.
         """
         ...
 
     def run(self, job: Job[Plan, Task], runner: TaskRunner) -> HoodieCommitMetadata:
-        """Run the tasks; returns the metadata of the commit that they make."""
+        """Run the tasks; returns the metadata of their commit."""
         ...
 
     def settle(self, job: Job[Plan, Task], metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
-        """What of `metadata`, which `run` made, may be published. `state` is the table under its lock; what no write stat names is removed.
+        """The part of the `metadata` from `run` that may be published. `state` is the locked table; files that no write stat names are
+        removed.
 
-        Raises the error of the kind where nothing may be.
+        Raises the kind's error if nothing may be published.
         """
         ...

@@ -1,4 +1,4 @@
-"""The version of a table: what a change of it would do, and doing it (docs/adr/0063)."""
+"""Changes a table's version, and previews such a change (docs/adr/0063)."""
 
 from lakehouse_engine.services.versions.older import bring_to_six, is_brought_to_six
 from lakehouse_engine.services.versions.service import Compacting, change_version

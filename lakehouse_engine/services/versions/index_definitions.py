@@ -1,6 +1,6 @@
-"""The definitions of a table's indexes, which say since version 9 in which form an index is (Hudi `HoodieIndexVersion`).
+"""The definitions of a table's indexes, which since version 9 record the version of each index (Hudi `HoodieIndexVersion`).
 
-The indexes themselves are part of the metadata table, which is dropped: Hudi builds them again by their definitions.
+The indexes themselves are part of the metadata table, which is dropped: Hudi builds them again from their definitions.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _DEFINITIONS, _VERSION, _FIRST = "indexDefinitions", "version", "V1"
 
 
 def version_index_definitions(storage: Storage, config: TableConfig) -> bool:
-    """Give each definition without a version the first one, as Hudi's upgrade to version 9 does; whether any was changed.
+    """Set the first version in each definition without one, as Hudi's upgrade to version 9 does; True if any was changed.
 
-    Releases before 1.1 pass over the member. Raises `MetadataError` where the file does not parse.
+    Releases before 1.1 ignore the member. Raises `MetadataError` if the file does not parse.
     """
     path = config.properties.get(_KEY, "")
     if not path or path.startswith("/") or ":" in path:

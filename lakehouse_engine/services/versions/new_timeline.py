@@ -1,4 +1,4 @@
-"""The timeline of a table in another layout: active instants, archived ones, and commits kept aside. It is made first, then written."""
+"""The timeline of a table in another layout: active instants, archived ones, and commits kept for savepoints. First made, then written."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _StateFile = tuple[Instant, bytes]
 
 @dataclass(frozen=True, slots=True)
 class NewTimeline:
-    """State files of the active timeline in the order in which they are written, and completed ones that are kept for savepoints.
+    """State files of the active timeline in the order of writing, and completed ones that are kept for savepoints.
 
-    `archived` are the archived instants, in order, as a history, or else rendered as one file in `archive_content`. `number` is that of the
-    archive that the checkpoint of live files counts: with that, the checkpoint stays what it is.
+    The archived instants are in `archived`, in order, for a history, or rendered as one file in `archive_content`. `number` is the archive
+    number that the checkpoint of live files records, so that the checkpoint stays valid.
     """
 
     layout: TableFormat
@@ -40,7 +40,7 @@ class NewTimeline:
     archive_content: bytes = b""
 
     def write(self, storage: Storage) -> None:
-        """Write all of it, durably. The table's lock is held, and nothing of that layout is there."""
+        """Write the whole timeline, durably. The caller holds the table's lock, and no file of that layout exists yet."""
         for instant, data in self.states:
             storage.create(f"{self.layout.timeline_folder}/{self.layout.file_name(instant)}", data)
         KeptCommits(storage, self.layout).keep(self.kept)
@@ -51,9 +51,9 @@ class NewTimeline:
 
 
 def new_timeline(state: TableState, archive: History) -> NewTimeline:
-    """The timeline of `state` in the layout that the table does not have; `archive` is where archived instants will be.
+    """The timeline of `state` in the layout that the table does not have; `archive` is the future place of archived instants.
 
-    Raises `CorruptInstantError` and `MetadataError` where a completed instant does not decode.
+    Raises `CorruptInstantError` and `MetadataError` if a completed instant does not decode.
     """
     other = OtherLayout(state.storage, state.config, state.layout).other
     found = _read(state)
@@ -64,7 +64,7 @@ def new_timeline(state: TableState, archive: History) -> NewTimeline:
     number = max(source.newest_number(), state.archived_files().counted)
     if not number:
         return NewTimeline(other, archive, states, kept)
-    # Instants that a restore put back are on the active timeline only.
+    # Instants that a restore put back exist on the active timeline only.
     active = {_key(one) for one in state.timeline.completed()}
     if isinstance(source, LsmHistory):
         stored = in_time_order(source.stored(), lambda entry: age(entry.instant.requested_time))
@@ -76,7 +76,7 @@ def new_timeline(state: TableState, archive: History) -> NewTimeline:
 
 
 def _read(state: TableState) -> list[_StateFile]:
-    """In the order in which they show: Hudi takes completion times of version 6 from modification times."""
+    """State files in the order of taking effect: Hudi derives completion times of version 6 from modification times."""
     files = state.timeline_files
     order = in_time_order(files, lambda one: state.order.moment(one.requested_time))
     return [(one, state.storage.read(files[one].path)) for one in sorted(order, key=lambda one: one.state.rank)]
@@ -92,11 +92,11 @@ def _plans_clustering(data: bytes) -> bool:
     try:
         return is_clustering_plan(data)
     except MetadataError:
-        return False  # no pending one: it was looked at before
+        return False  # not a pending one: those were checked before
 
 
 def _kept(state: TableState) -> list[_StateFile]:
-    """Other states than the completed one have the same name in both layouts."""
+    """Completed commits that are kept for savepoints. Other states have the same file names in both layouts."""
     kept = KeptCommits(state.storage, state.layout)
     found = [one for one in kept.states() if one.is_completed]
     return [(one, state.storage.read(f"{kept.folder}/{state.layout.file_name(one)}")) for one in found]

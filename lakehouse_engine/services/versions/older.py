@@ -1,8 +1,8 @@
-"""Tables of versions 2 to 5, and of 7, become tables of version 6, as by Hudi's handlers (`TwoToThreeUpgradeHandler` to
-`FiveToSixUpgradeHandler`, `SevenToSixDowngradeHandler`).
+"""Brings tables of versions 2 to 5, and of 7, to version 6, as Hudi's handlers do (`TwoToThreeUpgradeHandler` to `FiveToSixUpgradeHandler`,
+`SevenToSixDowngradeHandler`).
 
-Their timeline and their files are those of version 6. What differs is what the properties lack, copies of compaction plans, and the name of
-the partition of nulls; a metadata table of theirs is dropped. Such a table cannot be opened before.
+Their timeline and files are already those of version 6. The differences are missing properties, copies of compaction plans, and the name of
+the partition of nulls; their metadata table is dropped. Such a table cannot be opened before.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _OLDEST, _BRIDGE = 2, 7
 
 
 def is_brought_to_six(storage: Storage) -> bool:
-    """Whether the table is of a version that `bring_to_six` takes. Raises as `ConfigStore.read`."""
+    """True if the table has a version that `bring_to_six` accepts. Raises as `ConfigStore.read`."""
     return _number(ConfigStore(storage).read()) in {*range(_OLDEST, TableVersion.SIX), _BRIDGE}
 
 
 def bring_to_six(storage: Storage, *, lock_timeout_ms: int, dry_run: bool = False) -> VersionChange:
-    """Make it a table of version 6. Done again where a process died in it, it goes on.
+    """Bring the table to version 6. A repeated call completes a change that a dead process began.
 
     Raises `VersionChangeError` for another version, for properties that only its writers know, for a partition of nulls under the old name,
-    and for a commit that does not decode; `LockTimeoutError`. Nothing was changed then.
+    and for a commit that does not decode; `LockTimeoutError`. Then nothing was changed.
     """
     planned = _plan(storage)
     if dry_run:
@@ -82,7 +82,9 @@ def _number(config: TableConfig) -> int:
 
 
 def _check_stated(config: TableConfig, number: int) -> None:
-    """Before version 3 each writer said how keys and paths are made, and Hudi takes the upgrading writer's word."""
+    """Raise `VersionChangeError` for missing properties: before version 3 each writer chose how keys and paths are made, and Hudi relies on
+    the upgrading writer.
+    """
     lacking = [key for key in _PATH_KEYS if config.partition_fields and not config.properties.get(key)]
     if not any(config.properties.get(key) for key in _GENERATOR_KEYS):
         lacking.insert(0, _GENERATOR_KEYS[0])
@@ -107,7 +109,7 @@ def _check_nulls(storage: Storage, config: TableConfig, number: int) -> None:
 
 
 def _check_commits(storage: Storage, config: TableConfig) -> int:
-    """How many state files there are; each completed write has to decode."""
+    """Number of state files. Raises `VersionChangeError` if a completed write does not decode."""
     active = ActiveTimeline(storage, FormatV6())
     files = active.files()
     for instant in files:
@@ -120,6 +122,6 @@ def _check_commits(storage: Storage, config: TableConfig) -> int:
 
 
 def _copied_plans(storage: Storage) -> list[str]:
-    """Requested compactions that are in `.aux` too, where version 6 does not look (Hudi HUDI-6040)."""
+    """Copies of requested compactions in `.aux`, where version 6 does not look (Hudi HUDI-6040)."""
     ending = f".{Action.COMPACTION}.requested"
     return [entry.path for entry in storage.list(_AUX) if entry.name.endswith(ending)]

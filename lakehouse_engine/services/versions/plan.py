@@ -1,4 +1,4 @@
-"""What a change of a table's version would do, and why it cannot be made. Nothing is changed here."""
+"""Plans a change of a table's version, or explains why it cannot be made. Changes nothing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from lakehouse_engine.view.table_state import TableState
 
 _SERVICES = (Action.COMPACTION, Action.LOG_COMPACTION)
 _ENDS_ITSELF = (*_SERVICES, Action.CLEAN)
-"""Pending instants that are carried out before the version changes."""
+"""Actions whose pending instants are carried out before the version changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """The change of a table's properties to version `to`, and whether its timeline is written in another layout."""
+    """The changed properties for version `to`; `moves` is True if the timeline is written in another layout."""
 
     to: TableVersion
     properties: ChangedProperties
@@ -40,7 +40,7 @@ class PlannedChange:
 
 
 def target_of(config: TableConfig, to: object, *, upgrade: bool) -> TableVersion:
-    """The version asked for. Raises `OptionError` for none that there is, and for one in the other direction."""
+    """The requested version. Raises `OptionError` for an unknown one, and for one in the other direction."""
     known = {str(int(version)): version for version in TableVersion}
     found = known.get(str(to).strip()) if not isinstance(to, bool) else None
     if found is None:
@@ -52,7 +52,7 @@ def target_of(config: TableConfig, to: object, *, upgrade: bool) -> TableVersion
 
 
 def plan_change(state: TableState, to: TableVersion) -> PlannedChange:
-    """Plan the change. Raises `VersionChangeError` where something would be lost, or another program has to finish what it began."""
+    """Plan the change. Raises `VersionChangeError` if something would be lost, or another program has to finish what it began."""
     config = state.config
     properties, moves = properties_in(config, to), moves_timeline(config, to)
     _check_pending(state)
@@ -67,7 +67,7 @@ def plan_change(state: TableState, to: TableVersion) -> PlannedChange:
 
 
 def steps_of(state: TableState, planned: PlannedChange) -> tuple[str, ...]:
-    """What will be done, in that order."""
+    """Descriptions of the steps, in order."""
     return tuple(_steps(state, planned))
 
 
@@ -176,5 +176,5 @@ def _slices(state: TableState) -> Iterator[FileSlice]:
 
 
 def _is_named_by_writers(piece: FileSlice) -> bool:
-    """Whether version 6 would name some log of the slice otherwise."""
+    """True if version 6 would give a log of the slice another name."""
     return any(log.base_instant != piece.base_instant for log in piece.log_files)

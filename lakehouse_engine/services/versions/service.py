@@ -1,14 +1,14 @@
 """`upgrade` and `downgrade`: bring a table to another version.
 
-Hudi rolls dead writes back and compacts before it changes anything (`UpgradeDowngrade.performRollbackAndCompactionIfRequired`), and so does
-this. Then come the steps of docs/adr/0063, the table's lock held from the first to the last of them:
+Like Hudi (`UpgradeDowngrade.performRollbackAndCompactionIfRequired`), this first rolls back dead writes and compacts. Then come the steps
+of docs/adr/0063, all under the table's lock:
 
  1. a mark that a timeline of another layout is being made
  2. that timeline, whole and durable
- 3. the properties, in one step: from here on the table is one of the new version
- 4. what the old version had is removed, and the mark last
+ 3. the properties, in one step: from here on the table has the new version
+ 4. the parts of the old version are removed, and the mark last
 
-After a process died in between, the next holder of the lock removes the timeline that the properties do not mean.
+If the process dies in between, the next holder of the lock removes the timeline that does not match the properties.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Compacting:
-    """What compacting logs takes, before a version changes."""
+    """Inputs for compacting logs before a version changes."""
 
     options: CompactionOptions
     write_options: WriteOptions
@@ -52,17 +52,17 @@ class Compacting:
 
     @property
     def everything(self) -> CompactionOptions:
-        """The options of a compaction that takes every slice with logs."""
+        """Options of a compaction that takes every slice with logs."""
         return replace(self.options, strategy="UnBoundedCompactionStrategy")
 
 
 def change_version(
     storage: Storage, to: object, *, upgrade: bool, compacting: Compacting, lock_timeout_ms: int, dry_run: bool = False
 ) -> VersionChange:
-    """Bring the table to version `to`, up where `upgrade`, else down. Nothing is done where it has that version.
+    """Bring the table to version `to`, up if `upgrade`, else down. Does nothing if it has that version.
 
-    Raises `OptionError` for a version that there is none of or that lies in the other direction, `VersionChangeError` where something would
-    be lost, `CommitConflictError` while a writer of Hudi is at work, `LockTimeoutError`, and what compacting raises.
+    Raises `OptionError` for an unknown version or one in the other direction, `VersionChangeError` if something would be lost,
+    `CommitConflictError` while a Hudi writer is at work, `LockTimeoutError`, and whatever compacting raises.
     """
     state = TableState.load(storage)
     wanted = target_of(state.config, to, upgrade=upgrade)
@@ -70,10 +70,10 @@ def change_version(
     steps = steps_of(state, planned)
     if dry_run or present is wanted:
         if not dry_run:
-            with locked_table(storage, lock_timeout_ms=lock_timeout_ms):  # what a change that died left goes now
+            with locked_table(storage, lock_timeout_ms=lock_timeout_ms):  # removes what an interrupted change left
                 pass
         return VersionChange(from_version=int(present), to_version=int(wanted), steps=steps, notes=planned.notes, dry_run=dry_run)
-    # Once without the lock, as others can write meanwhile: under it little is left then.
+    # A first pass without the lock lets other processes write; the second, under the lock, then has little to do.
     compacted = _compact(storage, compacting, lock_timeout_ms)
     with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms):
         compacted += _compact(storage, compacting, lock_timeout_ms)
@@ -82,7 +82,7 @@ def change_version(
 
 
 def _compact(storage: Storage, compacting: Compacting, lock_timeout_ms: int) -> tuple[str, ...]:
-    """Run what is scheduled, and compact all other slices with logs; the instants of the compactions."""
+    """Run scheduled compactions, and compact all other slices with logs; returns the instants of the compactions."""
     state = TableState.load(storage)
     if state.config.table_type is not TableType.MERGE_ON_READ:
         return ()
@@ -108,7 +108,7 @@ def _compact(storage: Storage, compacting: Compacting, lock_timeout_ms: int) -> 
 
 
 def _change(state: TableState, wanted: TableVersion, present: TableVersion) -> VersionChange:
-    """Under the table's lock, when dead writes were taken back and logs compacted."""
+    """Change the version. The caller holds the table's lock, has rolled back dead writes and compacted logs."""
     if finish_cleans(state):
         state = state.refresh()
     if finish_archiving(state):
@@ -131,7 +131,7 @@ def _change(state: TableState, wanted: TableVersion, present: TableVersion) -> V
 
 
 def _move(state: TableState, planned: PlannedChange) -> int:
-    """Write the timeline in the layout of the new version; how many state files."""
+    """Write the timeline in the layout of the new version; returns the number of state files."""
     present = OtherLayout(state.storage, state.config, state.layout)
     made = new_timeline(state, history_of(state.storage, present.other, planned.config))
     begin_moving(state.storage)
