@@ -1,4 +1,4 @@
-"""What is below logs that a savepoint pins without the base file that they are on."""
+"""Finds the base file below logs that a savepoint pins without it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def with_base(state: TableState, piece: FileSlice) -> FileSlice:
-    """A slice that a savepoint pins, with its base file. Hudi pins of a group with a pending compaction only the logs on it: below them is
-    what the compaction made. Raises `MissingFileError` where that is gone.
+    """A slice that a savepoint pins, with its base file.
+
+    For a group with a pending compaction Hudi pins only the logs on top of it, and below them is the compaction's file. Raises
+    `MissingFileError` if that is gone.
     """
     if piece.base_file is not None:
         return piece
@@ -30,7 +32,7 @@ def with_base(state: TableState, piece: FileSlice) -> FileSlice:
 
 
 def _lost_compaction(state: TableState, piece: FileSlice, begun: str) -> str | None:
-    """The compaction that made the slice which logs are on, if its file is not the one of `begun`; None where there is no other."""
+    """The compaction that made the slice below the logs, if its file is not that of `begun`; None if there is no other."""
     if not state.order.goes_by_completion:
         return begun if _is_compaction(state, begun) else None
     least, shown = begun if begun != piece.base_instant else "", state.order.moment(piece.base_instant)
@@ -48,7 +50,7 @@ def _wrote_to(state: TableState, instant: Instant, group: FileGroupId) -> bool:
 
 
 def _is_compaction(state: TableState, instant_time: str) -> bool:
-    """Whether the instant made base files of logs; writes that only log begin slices as well."""
+    """True if the instant made base files from logs; writes that only log begin slices as well."""
     found = state.timeline.find(instant_time)
     archived = () if found else state.archived_timeline.instants()
     known = [found] if found else [instant for instant in archived if instant.requested_time == instant_time]

@@ -1,4 +1,4 @@
-"""What is known of the rows in base files before one is read: reads pass over files by it, and merges look keys up in fewer of them."""
+"""What is known of the rows of base files before reading them: reads skip files by it, and merges look keys up in fewer of them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class FileGuarantees(Protocol):
     """Statistics of base files. Implementations are hashable, and equal ones guarantee the same. Methods may run in threads."""
 
     def rows(self, storage: Storage, file: BaseFile, wanted: RowFilter, *, verify: bool = True) -> Sequence[pc.Expression]:
-        """What holds for the rows of a file in the columns of a filter: for each row one of the expressions is true. Those of a file of
-        which nothing is known are `true`; a file without rows has none.
+        """What holds for the rows of a file in the columns of a filter: for each row one of the expressions is true. If nothing is known of
+        a file it is `true`; a file without rows has none.
 
-        With `verify`, what this rests on is checked where it has checksums. Raises as `base_file_metadata` where the file is opened.
+        With `verify`, the sources are checked if they have checksums. Raises as `base_file_metadata` if the file is opened.
         """
         ...
 
     def keys(self, storage: Storage, bases: Sequence[BaseFile]) -> Sequence[Bounds | None]:
-        """Bounds of the record keys of each file; None where they are not known. No file is opened."""
+        """Bounds of the record keys of each file, None if unknown. No file is opened."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FromFooters:
-    """What the footers of the files say. Bounds of keys are known for files that this process has opened."""
+    """Guarantees from the footers of the files. Bounds of keys are known for files that this process has opened."""
 
     def rows(self, storage: Storage, file: BaseFile, wanted: RowFilter, *, verify: bool = True) -> list[pc.Expression]:
         return [one for _, one in guarantees_of(FOOTERS.read(storage, file, verify=verify), wanted, file.path)]
@@ -53,7 +53,7 @@ FROM_FOOTERS = FromFooters()
 
 
 def learn_keys(storage: Storage, found: Iterable[tuple[BaseFile, Bounds | None]]) -> None:
-    """Remember the bounds of the keys of files that were opened."""
+    """Remember the key bounds of files that were opened."""
     if identity_of(storage) is None:
         return
     for base, bounds in found:
@@ -68,4 +68,4 @@ def _key(storage: Storage, base: BaseFile) -> Hashable:
 _OVERHEAD = 300
 """Bytes of an entry besides its two keys."""
 _BOUNDS: BoundedCache[Bounds] = BoundedCache(64 * 1024 * 1024, lambda bounds: _OVERHEAD + len(bounds[0]) + len(bounds[1]))
-"""Of all tables of this process: a file never changes under its name."""
+"""Bounds for all tables of this process: a file never changes under its name."""
