@@ -32,7 +32,7 @@ class Participant(Protocol):
 
     def join(self, state: TableState) -> TableState:
         """Prepare for an action, after dead writers are taken back; returns the state after that. A participant that cannot follow the
-        table is removed here, before the action changes anything.
+        table removes what it keeps here, before the action changes anything.
         """
         ...
 

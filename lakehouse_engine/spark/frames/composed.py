@@ -126,7 +126,7 @@ def composed(
     Logs that this process has not read yet are read at once, with these columns.
     """
     plan = found.by_spark
-    # Spark's optimizer would evaluate a column that fails when it is used (`left_out`).
+    # With `plans_values`, Spark's optimizer would evaluate a column that fails when it is used (`left_out`).
     parts = _Parts.of(spark, found, wanted.names if abilities_of(spark).plans_values else read, known)
     whole, thinned = (tuple(known[file.path] for file in files) if known else () for files in (parts.whole, parts.thinned))
 
