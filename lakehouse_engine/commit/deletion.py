@@ -82,8 +82,8 @@ def delete_strays(state: TableState, partitions: Iterable[str], *, most_logs: in
 
 
 def clear_strays(state: TableState, partitions: Iterable[str], *, most_logs: int | None = None, anew: bool = False) -> None:
-    """Like `delete_strays`, beside an independent action: failures are logged, and left to the next write there. `anew`: load the current
-    table first.
+    """Like `delete_strays`, beside an independent action: failures are logged, and left to the next write there. The flag reloads the table
+    first.
     """
     try:
         removed = delete_strays(state.refresh() if anew else state, partitions, most_logs=most_logs)
