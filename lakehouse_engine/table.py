@@ -196,12 +196,12 @@ class HoodieTable(TableServices):
         )
 
     def replace_rows(self, data: Any, *, replaced: Any, missing: str = "fail", **arguments: Any) -> WriteResult:
-        """Delete single stored rows and add others in one commit; rewrites only files that hold a row to delete.
+        """Delete single stored rows and add others in one commit; only files that hold a row to delete are rewritten.
 
-        `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a read with meta columns; with `_hoodie_partition_path` and
-        `_hoodie_file_name` too, other files are searched only for rows that are not where these say. Added rows are not compared with
-        stored ones. Raises `ChangedSinceReadError` if a row to delete is no longer stored, e.g. because another writer changed it; with
-        `missing="ignore"`, deletes the others and adds all of `data`.
+        `replaced` has `_hoodie_commit_seqno` of the rows to delete, from a reading with meta columns. With `_hoodie_partition_path` and
+        `_hoodie_file_name` too, other files are searched only for rows that are not where they say. Added rows are not compared with stored
+        ones. Raises `ChangedSinceReadError` if a row to delete is no longer stored, for example because another writer changed it; with
+        `missing="ignore"` the others are deleted, and all of `data` is added.
         """
         return self._write(WriteOperationType.UPSERT, data, replaced_rows=replaced, missing=missing, **arguments)
 

@@ -61,8 +61,8 @@ _MAX_TEXT = 10_000
 class TableServices:
     """One table without Spark: what `HoodieTable` and the command line share.
 
-    `options` are `hoodie.*` keys that override the table's own properties. `known` is the table's current state, if the caller has it.
-    Raises `TableNotFoundError`, `UnsupportedTableVersionError`, `UnknownOptionError`.
+    `options` are `hoodie.*` keys; they override the table's own properties. `known` is the current table, if the caller has it. Raises
+    `TableNotFoundError`, `UnsupportedTableVersionError`, `UnknownOptionError`.
     """
 
     def __init__(self, storage: Storage, *, options: Mapping[str, Any] | None = None, known: TableState | None = None) -> None:
@@ -174,13 +174,13 @@ class TableServices:
     def repair(
         self, *, dry_run: bool = False, accept_future: bool = False, trust_files: bool = False, accept_lost_archive: bool = False
     ) -> RepairReport:
-        """Take dead writes back, finish interrupted operations, and repair damaged and lost metadata; a dry run says what would be done.
+        """Take dead writes back, finish interrupted actions, and mend damaged and lost metadata; a dry run says what would be done.
 
-        For a table whose damaged properties prevent opening it, use `lakehouse_engine.repair_table`.
+        For a table that cannot be opened because its properties are damaged, see `lakehouse_engine.repair_table`.
 
-        `accept_future`: let the table continue from its newest instant, which a wrong clock put into the future. `trust_files`: rebuild the
-        damaged record of a completed write from the files with its instant, though nothing proves that no other file is lost.
-        `accept_lost_archive`: treat an unknown `write_id` as new, though a part of the archive is lost.
+        `accept_future`: let the table go on from its newest instant, which a wrong clock put into the future. `trust_files`: remake the
+        damaged record of a completed write from the files that carry its instant, though nothing proves that no other is lost.
+        `accept_lost_archive`: let a `write_id` that is not found count as new, though a part of the archive is lost.
         """
         return repair(
             self._storage,

@@ -138,7 +138,7 @@ def _is_vacant(storage: Storage, place: str) -> bool:
 
 
 def clear_place(storage: Storage, name: RelationName, *, lock_timeout_ms: int = LOCK_TIMEOUT_MS.default) -> None:
-    """Finish an interrupted drop in the place of a new table. Raises `LockTimeoutError` while a process works there."""
+    """Finish an interrupted drop where a new table will be. Raises `LockTimeoutError` while a process works there."""
     if not in_object_store(storage) or not has_file(storage, _note(name)):
         return
     with _locked(storage, name, lock_timeout_ms):

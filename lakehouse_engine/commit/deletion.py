@@ -1,6 +1,7 @@
 """The only place where data files are deleted.
 
-Every call reads anew what savepoints pin, so no plan can be older than a savepoint. Callers hold the table lock, so none is made meanwhile.
+Every call reads again what savepoints pin, so no plan can be older than a savepoint. Callers hold the table lock, so none is made
+meanwhile.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def delete_strays(state: TableState, partitions: Iterable[str], *, most_logs: in
 
 
 def clear_strays(state: TableState, partitions: Iterable[str], *, most_logs: int | None = None, anew: bool = False) -> None:
-    """Like `delete_strays`, beside an independent action: failures are logged, and left to the next write there. `anew`: for the current
-    table.
+    """Like `delete_strays`, beside an independent action: failures are logged, and left to the next write there. The flag reloads the table
+    first.
     """
     try:
         removed = delete_strays(state.refresh() if anew else state, partitions, most_logs=most_logs)

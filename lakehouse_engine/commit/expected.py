@@ -184,7 +184,7 @@ def _archived_writes(now: TableState) -> set[str]:
 
 
 def keeps_rows(config: TableConfig, instant: Instant, metadata: HoodieCommitMetadata) -> bool:
-    """Whether a commit only wrote stored rows anew. A plain commit of a merge-on-read table is a compaction, whatever it says."""
+    """True if a commit only rewrote stored rows. A plain commit of a merge-on-read table is a compaction, whatever it says."""
     if metadata.operation_type is WriteOperationType.ALTER_SCHEMA:
         return False
     compacted = config.table_type is TableType.MERGE_ON_READ and instant.action is Action.COMMIT

@@ -1,9 +1,8 @@
 """A table under its lock, in order: the start of every action that changes it.
 
-Whoever holds the lock knows that what this engine has pending belongs to a process that died, because a write keeps the lock from before
-its instant is requested until it is completed or abandoned. Writers of Hudi take the lock to commit only: their heartbeats tell
-(docs/adr/0020), as do those of this engine's writers in table versions 8 and 9 (docs/adr/0064). Plans of table services are no dead
-writes: they wait for whoever runs them.
+Under the lock, what this engine has pending belongs to a dead process, because a write keeps the lock from before its instant is requested
+until it is completed or abandoned. Writers of Hudi take the lock to commit only, so their heartbeats decide (docs/adr/0020), as do those of
+this engine's writers in table versions 8 and 9 (docs/adr/0064). Plans of table services are no dead writes: they wait for an executor.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Whether a write that made its files without the lock may be committed as it is (docs/adr/0064).
+"""Decides if a write that made its files without the lock may be committed as it is (docs/adr/0064).
 
-Between its look at the table, under the lock, and its commit, under the lock again, others may have committed. What they did must not meet
-what it wrote or looked up; else its files are made again. Of table versions 8 and 9 only: instants may be completed in another order than
-they were requested in.
+Others may have committed after it read the table, under the lock, and before it commits, under the lock again. If their changes meet what
+it wrote or looked up, its files are made again. Only in table versions 8 and 9, where instants may be completed in another order than they
+were requested in.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ FINAL = (
     LockError,
     TableNotFoundError,
 )
-"""Errors of a write that it is not made again for."""
+"""Errors after which a write is not repeated."""
 _UNDOING = frozenset({Action.RESTORE, Action.ROLLBACK})
 
 
 class OvertakenError(CommitConflictError):
-    """What a write rests on was changed while it made its files; they are to be made again. No caller of a write sees it."""
+    """What a write rests on was changed while it made its files, so they must be made again. Never reaches the caller of a write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a write did. `partitions` are those in which it looked keys up: any change of rows there could change what it found. Empty for
-    one that only adds rows. (The file groups that it wrote are in its metadata.)
+    """The `partitions` in which a write looked keys up: any change of rows there could change what it found. Empty for a write that only
+    adds rows. (The file groups that it wrote are in its metadata.)
     """
 
     partitions: frozenset[str] = frozenset()
 
 
 def check_not_overtaken(then: TableState, now: TableState, inflight: Instant, metadata: HoodieCommitMetadata, reach: Reach) -> None:
-    """Raise `OvertakenError` where the commit of `inflight`, which was made of the table as it was `then`, does not fit it as it is `now`.
+    """Raise `OvertakenError` if the commit of `inflight`, made from the table as of `then`, does not fit the table as of `now`.
 
-    The table lock is held; it was, too, when the instant was requested. Raises as `TableState.commit_metadata` for damaged commits.
+    The caller holds the table lock, and held it when the instant was requested. Raises as `TableState.commit_metadata` for damaged commits.
     """
     reason = next(_reasons(then, now, inflight, metadata, reach), None)
     if reason is not None:
@@ -117,8 +117,8 @@ def _of_table(then: TableState, now: TableState, inflight: Instant) -> Iterator[
 
 
 def _of_archive(then: TableState, now: TableState) -> Iterator[str]:
-    """Writes of then that are not on the timeline any more. One that was completed is archived, or was taken back; one that was pending may
-    have been completed and archived since, and what it touched is not looked up.
+    """Reasons in writes of `then` that have left the timeline. A completed one was archived, or taken back; a pending one may have been
+    completed and archived, and what it changed is not looked up.
     """
     here = {instant.requested_time for instant in now.timeline}
     completed = {instant.requested_time for instant in then.timeline.completed().writes()}

@@ -1,8 +1,7 @@
-"""What is kept beside a table's files and follows each of its changes: a metadata table, an index, an entry in a catalog (docs/adr/0065).
+"""Keeps things up to date that follow each change of a table: a metadata table, an index, an entry in a catalog (docs/adr/0065).
 
-A participant is called under the table's lock, before an action gets its completed file. Until that is there, readers of the table see
-nothing of the action, and a participant must not show it either: what it keeps counts once the table's timeline has the instant
-completed.
+A participant is called under the table's lock, before an action gets its completed file. Until that file is there, readers of the table see
+nothing of the action, and a participant must not show it either: what it keeps counts once the table's timeline has the instant completed.
 """
 
 from __future__ import annotations
@@ -25,45 +24,47 @@ Outcome: TypeAlias = (
 
 
 class Participant(Protocol):
-    """Follows the changes of a table. Each method may run again for the same instant, after a crash anywhere in it, and must then end the
-    same. What one raises fails the action, which is taken back if it is a write, and resumed by the next change of the table otherwise.
+    """Follows the changes of a table.
+
+    Each method may run again for the same instant, after a crash anywhere in it, and must then have the same effect. An error in it fails
+    the action: a write is taken back, any other action is resumed by the next change of the table.
     """
 
     def join(self, state: TableState) -> TableState:
-        """Prepare for an action, once dead writers are taken back; returns the state after that. A participant that cannot follow the
-        table goes here, before the action has changed anything.
+        """Prepare for an action, after dead writers are taken back; returns the state after that. A participant that cannot follow the
+        table removes what it keeps here, before the action changes anything.
         """
         ...
 
     def follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
-        """Take in what an action did. `instant` is inflight, and every file that `outcome` names is there.
+        """Take in what an action did. `instant` is inflight, and every file that `outcome` names exists.
 
-        For an action whose process died, `follow` runs again when it is resumed; a write is not resumed but taken back.
+        If the process of an action died, `follow` runs again when the action is resumed; a write is not resumed but taken back.
         """
         ...
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
-        """Remove what `follow` took in of these instants, newest first. They are not completed (any more), and their files may still be
-        there; instants that never came to `follow` are among them.
+        """Remove what `follow` took in of these instants, newest first. They are not, or no longer, completed, and their files may still be
+        there; some may never have reached `follow`.
         """
         ...
 
 
 class MetadataTableDrop:
-    """Hudi's metadata table goes when the table is changed, since this engine does not keep it up."""
+    """Drops Hudi's metadata table when the table is changed, since this engine does not maintain it."""
 
     def join(self, state: TableState) -> TableState:
         return drop_metadata_table(state)
 
     def follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
-        """Nothing: it is gone since `join`."""
+        """Does nothing: `join` dropped the metadata table."""
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
-        """Nothing: a metadata table that is still there goes with `join`, before the action that takes back ends its recovery."""
+        """Does nothing: a metadata table that is still there is dropped by `join`, before the action that takes back ends its recovery."""
 
 
 _ALL: list[Participant] = [MetadataTableDrop()]
-"""In the order in which they are called; `take_back` goes the other way."""
+"""In the order of their calls; `take_back` uses the reverse order."""
 
 
 @contextmanager
@@ -84,12 +85,12 @@ def join_all(state: TableState) -> TableState:
 
 
 def follow_all(state: TableState, inflight: Instant, outcome: Outcome) -> None:
-    """Tell every participant of an action that is about to be completed. The table lock is held."""
+    """Tell every participant about an action that is about to be completed. The caller holds the table lock."""
     for participant in tuple(_ALL):
         participant.follow(state, inflight, outcome)
 
 
 def take_back_all(state: TableState, instant_times: Sequence[str]) -> None:
-    """Have every participant remove what it took in of instants that are taken back. The table lock is held."""
+    """Have every participant remove what it took in of instants that are taken back. The caller holds the table lock."""
     for participant in reversed(_ALL):
         participant.take_back(state, instant_times)

@@ -103,10 +103,10 @@ class Transaction:
         self._at_work.close()
 
     def let_go(self) -> None:
-        """Give the table's lock back while files are written, the instant being requested: if it is this write's alone, and nobody waits
-        for the writers' end.
+        """Release the table's lock while files are written, after the instant is requested, if the transaction owns the lock and no process
+        waits for the writers' end.
 
-        Whoever drops or moves the table meets the lock of the instant meanwhile.
+        A process that drops or moves the table meanwhile meets the instant's lock.
         """
         assert self._instant is not None, "start() comes first"
         if self._lock is None or is_wanted_alone(self.state.storage):
@@ -122,7 +122,7 @@ class Transaction:
         self._instant = self._timeline.to_inflight(requested, self.state.layout.encode_commit(metadata))
         open_to_attempts(self.state.storage, self.instant_time)
         if self.is_let_go and not has_file(self.state.storage, self._timeline.path(requested)):
-            # Whoever takes a write back closes it once more when it is not requested any more: from here on that is seen by its tasks.
+            # A process that takes a write back closes it again once it is not requested any more; its tasks notice that from here on.
             raise OvertakenError("it was taken back by another writer, for whom it was dead", instant=requested)
 
     def complete(self, metadata: HoodieCommitMetadata) -> None:

@@ -1,6 +1,6 @@
 """Files that completed writes named. Another base file of a completed instant is a stray: a late task attempt left it, and its rows are in
-the named file. It is not part of the table, whoever wrote it. The same holds for a file that reached an object store after its write had
-been taken back, once the timeline begins after that.
+the named file. It is not part of the table, whichever writer left it. The same holds for a file that reached an object store after its
+write had been taken back, once the timeline begins after that.
 
 For active commits the write stats decide, for archived ones the checkpoint of live files, as far as it lists all of them
 (`ArchivedFiles.told_to`). If that is unknown, every file of a completed instant counts.

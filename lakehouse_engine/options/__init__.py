@@ -119,7 +119,7 @@ TUNING_PREFIXES = (
     "hoodie.embed.timeline.",
     "hoodie.metrics.",
     "hoodie.memory.",
-    # Of lock providers that wait by themselves, unlike the file lock.
+    # options of lock providers that wait by themselves, unlike the file lock
     "hoodie.write.lock.num_retries",
     "hoodie.write.lock.wait_time_ms_between_retry",
     "hoodie.write.lock.max_wait_time_ms_between_retry",

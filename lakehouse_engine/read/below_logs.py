@@ -14,9 +14,10 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def with_base(state: TableState, piece: FileSlice) -> FileSlice:
-    """Slice pinned by a savepoint, with its base file. Raises `MissingFileError` if that is gone.
+    """A slice that a savepoint pins, with its base file.
 
-    For a group with a pending compaction Hudi pins only the logs on it; the compaction made their base file.
+    For a group with a pending compaction Hudi pins only the logs on top of it, and below them is the compaction's file. Raises
+    `MissingFileError` if that is gone.
     """
     if piece.base_file is not None:
         return piece
@@ -31,7 +32,7 @@ def with_base(state: TableState, piece: FileSlice) -> FileSlice:
 
 
 def _lost_compaction(state: TableState, piece: FileSlice, begun: str) -> str | None:
-    """Compaction that made the slice of these logs, unless its file is the one of `begun`; None if there is no other."""
+    """The compaction that made the slice below the logs, if its file is not that of `begun`; None if there is no other."""
     if not state.order.goes_by_completion:
         return begun if _is_compaction(state, begun) else None
     least, shown = begun if begun != piece.base_instant else "", state.order.moment(piece.base_instant)
@@ -49,7 +50,7 @@ def _wrote_to(state: TableState, instant: Instant, group: FileGroupId) -> bool:
 
 
 def _is_compaction(state: TableState, instant_time: str) -> bool:
-    """True if the instant made base files from logs. Writes that only log also begin slices."""
+    """True if the instant made base files from logs; writes that only log begin slices as well."""
     found = state.timeline.find(instant_time)
     archived = () if found else state.archived_timeline.instants()
     known = [found] if found else [instant for instant in archived if instant.requested_time == instant_time]

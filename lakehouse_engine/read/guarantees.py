@@ -1,4 +1,4 @@
-"""Facts about the rows of base files, known without reading the rows: reads skip files by them, and merges look up keys in fewer files."""
+"""What is known of the rows of base files before reading them: reads skip files by it, and merges look keys up in fewer of them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class FileGuarantees(Protocol):
     """Statistics of base files. Implementations are hashable, and equal ones give the same guarantees. Methods may run in threads."""
 
     def rows(self, storage: Storage, file: BaseFile, wanted: RowFilter, *, verify: bool = True) -> Sequence[pc.Expression]:
-        """Guarantees for the rows of a file in a filter's columns: each row satisfies at least one of the expressions.
+        """What holds for the rows of a file in the columns of a filter: for each row one of the expressions is true. If nothing is known of
+        a file it is `true`; a file without rows has none.
 
-        A file about which nothing is known has the expression `true`; a file without rows has none. `verify` checks the checksums of the
-        data used, if it has any. Raises as `base_file_metadata` if the file is opened.
+        With `verify`, the sources are checked if they have checksums. Raises as `base_file_metadata` if the file is opened.
         """
         ...
 
     def keys(self, storage: Storage, bases: Sequence[BaseFile]) -> Sequence[Bounds | None]:
-        """Bounds of each file's record keys; None if they are unknown. Opens no file."""
+        """Bounds of the record keys of each file, None if unknown. No file is opened."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FromFooters:
-    """Guarantees from the files' footers. Key bounds are known for files that this process has opened."""
+    """Guarantees from the footers of the files. Bounds of keys are known for files that this process has opened."""
 
     def rows(self, storage: Storage, file: BaseFile, wanted: RowFilter, *, verify: bool = True) -> list[pc.Expression]:
         return [one for _, one in guarantees_of(FOOTERS.read(storage, file, verify=verify), wanted, file.path)]
@@ -68,4 +68,4 @@ def _key(storage: Storage, base: BaseFile) -> Hashable:
 _OVERHEAD = 300
 """Size in bytes of an entry, besides its two keys."""
 _BOUNDS: BoundedCache[Bounds] = BoundedCache(64 * 1024 * 1024, lambda bounds: _OVERHEAD + len(bounds[0]) + len(bounds[1]))
-"""Shared by all tables of this process: a file never changes under its name."""
+"""Bounds for all tables of this process: a file never changes under its name."""

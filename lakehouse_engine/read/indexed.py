@@ -1,7 +1,7 @@
-"""Skips files that the metadata table's column statistics rule out, without opening their footers.
+"""Rules out files by the column statistics of the metadata table, so that not even their footers are opened.
 
-Statistics are used only if the metadata table knows every completed instant, and only bounds that every reader orders as Hudi does: not
-days and moments before today's calendar, nor texts with characters that Java orders by their surrogates.
+It does not trust a metadata table that lacks a completed instant, nor bounds that readers may order differently than Hudi: days and
+timestamps before the Gregorian calendar, and texts with characters that Java orders by their surrogates.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 WORTH_ASKING = 8
-"""Minimum number of files: for fewer, opening footers is as fast as opening the metadata table."""
+"""Fewest files: below that, opening footers takes no longer than opening the metadata table."""
 _MOST_PARTITIONS = 64
-"""With more partitions, the statistics of all partitions are read at once."""
+"""With more partitions, statistics of all of them are read at once."""
 _FIRST_DAY = date(1582, 10, 15)
 _ORDERED_OTHERWISE = "[\\x{E000}-\\x{10FFFF}]"
 
 
 def without_ruled_out_by_index(state: TableState, plan: ScanPlan) -> ScanPlan:
-    """Drop files without logs whose recorded statistics rule out every wanted row.
+    """A plan of some rows, reduced by the files without logs that have none of these rows by their recorded statistics.
 
-    If the metadata table cannot be read, or lags, the plan stays unchanged: the files' footers decide.
+    If the metadata table cannot be read, or lags, the plan is unchanged: the footers decide.
     """
     wanted = plan.wanted
     if wanted is None or wanted.rounds or len(plan.files) < WORTH_ASKING:
@@ -79,7 +79,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 
 def _guaranteed(known: Statistics, field: pa.Field, files: pa.Table) -> list[list[pc.Expression]]:
-    """For each file, what its statistics guarantee about a column's values, as alternatives."""
+    """For each file: alternatives for the values of a column, of which its statistics guarantee one."""
     found = known.of_files(field.name, files, field.type)
     least, greatest = (found.column(end).combine_chunks() for end in ("least", "greatest"))
     trusted = pc.fill_null(_trusted(least, greatest), False).to_pylist()
@@ -96,7 +96,7 @@ def _guaranteed(known: Statistics, field: pa.Field, files: pa.Table) -> list[lis
 
 
 def _trusted(least: pa.Array, greatest: pa.Array) -> pa.Array:
-    """True if both bounds exist and every reader orders the column's values as the bounds do."""
+    """True if both bounds are there and every reader orders the column's values as the bounds assume."""
     there = pc.and_(least.is_valid(), greatest.is_valid())
     kind = least.type
     if pat.is_date32(kind):

@@ -64,7 +64,7 @@ def spark_name(kind: pa.DataType) -> str:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Of Arrow types that Spark does not distinguish, the one in the table."""
+    """The type in `BY_ARROW` that Spark does not distinguish from this one."""
     if pa.types.is_timestamp(kind):
         return TIMESTAMP if kind.tz else TIMESTAMP_NTZ
     if pa.types.is_dictionary(kind):

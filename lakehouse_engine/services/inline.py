@@ -1,6 +1,6 @@
-"""What runs after a commit: table services that the options ask for, when they are due.
+"""Runs table services after a commit: those that the options ask for, when they are due.
 
-A commit stands whatever becomes of them: a service that fails is told of in the result and the log, and the next commit tries again.
+The commit stands whatever happens: the failure of a service is reported in the result and the log, and the next commit tries again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from lakehouse_engine.view.table_state import TableState
 logger = logging.getLogger(__name__)
 
 _Service = Callable[[TableState], bool]
-"""Sees to a table as it is now; whether that may be another one afterwards."""
+"""Runs on the current table; True if the table may have changed."""
 
 
 def after_commit(storage: Storage, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> tuple[str, ...]:
-    """Run the services that are due; what failed, a message each. The table lock is not held by the caller; each service takes it."""
+    """Run the services that are due; returns a message for each failure. The caller does not hold the table lock; each service takes it."""
     compaction, clustering = options.compaction, options.clustering
     wanted: list[tuple[str, bool, _Service]] = [
         ("log compaction", compaction.log_inline, lambda state: _compact_logs(state, compaction, write_options, runner)),
@@ -46,7 +46,7 @@ def after_commit(storage: Storage, options: ServiceOptions, write_options: Write
 
 
 def _failure(name: str, storage: Storage, service: _Service, state: TableState | None) -> tuple[str | None, TableState | None]:
-    """Run a service over `state` (None: over what is there now); what went wrong, if anything did, and the state, if it still holds."""
+    """Run a service on `state` (None: on the current table). Returns a message if it failed, and the state if it is still current."""
     try:
         known = TableState.load(storage) if state is None else state
         return None, None if service(known) else known
@@ -57,7 +57,7 @@ def _failure(name: str, storage: Storage, service: _Service, state: TableState |
 
 
 def _compact(state: TableState, options: CompactionOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:
-    """As Hudi's inline compaction: first what is pending, then a new one if the trigger says so."""
+    """Like Hudi's inline compaction: first pending ones, then a new one if the trigger says so."""
     if state.config.table_type is not TableType.MERGE_ON_READ:
         return False
     storage, timeout = state.storage, write_options.lock_timeout_ms
@@ -108,12 +108,12 @@ def _run_logs(state: TableState, time: str, options: CompactionOptions, write_op
     try:
         run(state.storage, options, write_options, runner, instant=time, lock_timeout_ms=timeout, log_compaction=True, wait=False)
     except (CommitConflictError, CompactionError) as error:
-        # Another process has run it meanwhile, or planned it anew, or a program without the lock is writing, or a writer of Hudi.
+        # Another process has run it meanwhile, or planned another, or a program without the lock is writing, or a writer of Hudi.
         logger.info("log compaction %s of %s is left to whoever runs it: %s", time, state.config.name, error)
 
 
 def _cluster(state: TableState, options: ClusteringOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:
-    """As Hudi's inline clustering: first what is pending, then a new one if enough was committed."""
+    """Like Hudi's inline clustering: first pending ones, then a new one if enough was committed."""
     storage, timeout = state.storage, write_options.lock_timeout_ms
     pending = pending_plans(state, state.layout.clustering_action) if options.inline else []
     for instant in pending:

@@ -21,7 +21,7 @@ _KEYS = (RECORD_KEY, PARTITION_PATH)
 
 
 def arranged(frame: DataFrame, how: Arrangement, keying: RowKeying) -> DataFrame:
-    """The rows as an arrangement has them. Spark runs the last stage of the query twice for GLOBAL_SORT: it samples the rows first."""
+    """The rows in the given arrangement. Spark runs the last stage of the query twice for GLOBAL_SORT: it samples the rows first."""
     partition = [quote_name(name) for name in how.partition_columns]
     if not how.order:
         return _gathered(frame, partition, how.mode)
@@ -33,7 +33,7 @@ def arranged(frame: DataFrame, how: Arrangement, keying: RowKeying) -> DataFrame
 
 
 def _gathered(frame: DataFrame, partition: list[str], mode: SortMode) -> DataFrame:
-    """Rows of one partition in one task; with a sort one partition after the other, so that few files are open at once."""
+    """The rows with each partition in one task; with a sort they go partition by partition, so that few files are open at once."""
     if not partition or mode is SortMode.NONE:
         return frame
     gathered = frame.repartition(*partition)
@@ -60,13 +60,13 @@ def _keys(keying: RowKeying, names: tuple[str, ...], rows: pa.Table) -> list[pa.
     try:
         keyed = keying.key(rows)
     except LakehouseError:
-        # The write gives these rows their keys again, and says what is wrong with them.
+        # The write keys these rows again, and reports what is wrong with them.
         return [pa.chunked_array([pa.nulls(rows.num_rows, pa.string())]) for _ in names]
     return [keyed.column(name) for name in names]
 
 
 def with_columns(frame: DataFrame, fields: Sequence[StructField], made: Callable[[pa.Table], list[pa.ChunkedArray]]) -> DataFrame:
-    """The rows with more columns, which executors make in Python of the others."""
+    """The rows with more columns, which `made` computes from them in Python on executors."""
     payload, names = dumps(made), [field.name for field in fields]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

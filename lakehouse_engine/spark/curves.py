@@ -1,4 +1,4 @@
-"""Rows of a DataFrame in the order of a layout, cut into parts of about equal size, for tables that no process holds."""
+"""Brings rows of a DataFrame into the order of a layout, in parts of about equal size, for tables too large for one process."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lakehouse_engine.sql.grammar.lexer import quote_name
 
 _KEY = "__lakehouse_place"
 _SIGNED = 63
-"""Bits of a key that fits a long of Spark's."""
+"""Most bits of a key that fits Spark's long."""
 _SEED = 0
 
 
 def laid_out(frame: DataFrame, columns: Sequence[str], layout: SortLayout, parts: int, rows: int | None = None) -> DataFrame:
-    """The rows in `parts` partitions that follow each other in the order of a layout, sorted within each.
+    """The rows in `parts` consecutive partitions in the order of a layout, each sorted.
 
     `rows`: about how many there are; without it they are counted. The query runs once for a sample of the columns, once for the cuts, and
     once for the rows. By one column every layout is LINEAR. Raises `OptionError` as `chosen_columns`.
@@ -50,6 +50,6 @@ def _field(name: str, columns: int, ranges: Ranges) -> StructField:
 
 
 def _places(rows: pa.Table, names: Sequence[str], layout: SortLayout, ranges: Ranges) -> pa.ChunkedArray:
-    """The keys of rows in a type of Spark's that compares as they do."""
+    """The keys of rows, in a Spark type that sorts like them."""
     keys = curve_keys(rows, names, layout, ranges)
     return pa.chunked_array([keys.cast(pa.int64() if pa.types.is_integer(keys.type) else pa.binary())])

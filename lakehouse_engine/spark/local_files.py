@@ -2,7 +2,7 @@
 would travel with all columns in the tasks of every query (docs/adr/0037).
 
 The files are in a folder of the application, which Spark removes at its end. None is removed before, because a query needs its file for as
-long as somebody holds it. So an application gets a limited number of bytes.
+long as any code holds it. So an application gets a limited number of bytes.
 """
 
 from __future__ import annotations

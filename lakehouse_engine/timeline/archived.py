@@ -198,7 +198,7 @@ class ArchivedTimeline:
         torn: str | None = None,
         salvage: Callable[[bytes], list[_Read]] | None = None,
     ) -> list[_Read] | None:
-        """None for a missing file: it was merged into a newer one."""
+        """Content of an archive file; None if it is missing: it was merged into a newer one."""
         try:
             data = self.storage.read(file.path)
         except StoredFileNotFoundError:

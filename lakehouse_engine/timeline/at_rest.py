@@ -20,11 +20,11 @@ _PAUSE = 0.05
 def table_at_rest(
     storage: Storage, folder: str, *, lock_timeout_ms: int, instead: LockOptions | None = None
 ) -> Iterator[TableLock]:
-    """Hold every lock of the table in `folder` of `storage`: the table's own, which is handed out, and those of compactions that run
-    outside of it, or writers hold. `instead` is what counts where nothing is left that says what the lock is.
+    """Hold every lock of the table in `folder` of `storage`: the table's own, which is yielded, and those of writers and of compactions
+    that run outside it. `instead` applies if nothing is left that says what the lock is.
 
-    Writers that hold a lock of their own are waited for, without the table's lock, which they need to commit. Whoever waits for a lock
-    meanwhile is told `TableNotFoundError` once the directory is gone. Raises `LockTimeoutError` naming the holder.
+    It waits for writers with a lock of their own without holding the table's lock, which they need to commit. A process that waits for a
+    lock meanwhile gets `TableNotFoundError` once the directory is gone. Raises `LockTimeoutError` naming the holder.
     """
     deadline, wait_ms = time.monotonic() + lock_timeout_ms / 1000, lock_timeout_ms
     while True:

@@ -1,4 +1,4 @@
-"""Whether `_version_` and the manifest that it names say which files of a history count, and what the files themselves say of that."""
+"""Checks that `_version_` and the manifest that it names say which files of a history count, and finds what the files themselves say."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from lakehouse_engine.timeline.history import LsmHistory
 
 
 def head_damage(history: LsmHistory, counted: int) -> tuple[str, str] | None:
-    """The file that should say which files count and does not, by its name, with what is wrong; None where all is well. `counted` is the
-    number of a manifest that counted once, 0 where none is known.
+    """Name of the damaged file that should say which files count, and what is wrong; None if all is well. `counted` is the number of a
+    manifest that once counted, 0 if none is known.
     """
     names = [entry.name for entry in history.listed()]
     try:
@@ -35,7 +35,7 @@ def head_damage(history: LsmHistory, counted: int) -> tuple[str, str] | None:
 
 
 def whole_files(history: LsmHistory) -> tuple[HistoryFile, ...]:
-    """The files in the folder that decode, whatever manifests say, without those whose instants are all in files of higher levels."""
+    """Files in the folder that decode, whatever manifests say, without those whose instants are all in files of higher levels."""
     kept, told = list[HistoryFile](), set[Instant]()
     for file in in_time_order(_files(history), lambda one: f"{one.level:03d} {one.name}", newest_first=True):
         instants = _instants(history, file)
@@ -46,12 +46,12 @@ def whole_files(history: LsmHistory) -> tuple[HistoryFile, ...]:
 
 
 def gone_from_earlier(history: LsmHistory) -> tuple[str, ...]:
-    """Names of files that manifests in the folder list, but for the newest, and that neither are there nor were merged."""
+    """Names of files that older manifests in the folder list (all but the newest), and that are neither there nor merged."""
     names, whole = {entry.name for entry in history.listed()}, whole_files(history)
     numbers = sorted(number for name in names if (number := manifest_number(name)) is not None)
     listed: set[HistoryFile] = set()
     for number in numbers[:-1]:
-        with suppress(LakehouseError):  # a damaged one tells nothing
+        with suppress(LakehouseError):  # a damaged manifest tells nothing
             listed.update(history.manifest(number))
     return tuple(sorted(file.name for file in listed if file.name not in names and not any(_is_merged(file, one) for one in whole)))
 
@@ -75,7 +75,7 @@ def _manifest_damage(history: LsmHistory, number: int) -> tuple[str, str] | None
 
 
 def _is_wrong(history: LsmHistory, listed: Sequence[HistoryFile]) -> bool:
-    """Whether a manifest has another size than a whole file has, or names a file that is not there in place of one that is."""
+    """True if a manifest has a wrong size for a whole file, or lists a missing file instead of an existing one."""
     sizes, said = {entry.name: entry.size for entry in history.listed()}, {file.name: file.size for file in listed}
     if all(sizes.get(name) == size for name, size in said.items()):
         return False
@@ -91,7 +91,7 @@ def _files(history: LsmHistory) -> Iterator[HistoryFile]:
 
 
 def _instants(history: LsmHistory, file: HistoryFile) -> list[Instant]:
-    """None of a damaged file."""
+    """The instants in a file; empty for a damaged file."""
     try:
         return read_history_times(history.storage.read(f"{history.path}/{file.name}"), file)
     except FormatError:

@@ -1,4 +1,4 @@
-"""Whether the files of completed writes can be what their writers made, as far as the listing of the timeline tells."""
+"""Checks that the files of completed writes can be what their writers made, as far as the listing of the timeline shows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def check_completed_files(state: TableState) -> None:
-    """Raise `CorruptInstantError` for a completed write whose file is empty, or which was completed twice with different files: writing on
-    would bury what it promised.
+    """Raise `CorruptInstantError` for a completed write whose file is empty, or that was completed twice with different files: further
+    writes would bury what it promised.
 
-    Torn files show when they are read; an empty one would pass for a commit without files. Told by the listing that the state is of.
+    Torn files show when they are read; an empty one would pass for a commit without files. Uses the listing that the state was loaded from.
     """
     for again in state.completed_again:
         check_completed_once(state, again)
@@ -28,7 +28,7 @@ def check_completed_files(state: TableState) -> None:
 
 
 def check_completed_once(state: TableState, again: StoredFile) -> None:
-    """Raise `CorruptInstantError` where a file of `TableState.completed_again` is of a write, and says something else than the first."""
+    """Raise `CorruptInstantError` if `again`, of `TableState.completed_again`, belongs to a write and differs from its first file."""
     instant = state.layout.parse_file_name(again.name)
     if instant is None or not instant.action.is_write:
         return

@@ -120,7 +120,7 @@ def _may_have_other_writers(state: TableState) -> bool:
 
 
 def _was_compacted(state: TableState, compaction: Instant) -> bool:
-    """True if anything depends on a compaction's base files, or on its completion, whoever made it."""
+    """True if anything depends on a compaction's base files, or on its completion, whichever program made it."""
     time, base = compaction.requested_time, f"_{compaction.requested_time}."
     later = state.timeline.newer_than(time)
     stats = (stat for one in later.completed().writes() for stat in state.commit_metadata(one).write_stats())

@@ -1,4 +1,4 @@
-"""Which writes make their files while others write the same table, and what of the table they rest on (docs/adr/0064)."""
+"""Decides which writes make their files while others write the same table, and what such a write rests on (docs/adr/0064)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from lakehouse_engine.write.batches import Batches
 from lakehouse_engine.write.context import looks_up_inserts
 
 ADDING = Reach()
-"""Of a write that looks no keys up."""
+"""Reach of a write that looks no keys up."""
 _BESIDE = frozenset({WriteOperationType.UPSERT, WriteOperationType.INSERT, WriteOperationType.DELETE, WriteOperationType.BULK_INSERT})
-"""Others take file groups out of the table, and have to know all of those."""
+"""Operations that may run beside others. The rest replace file groups, and must know all of them."""
 
 
 def may_let_go(state: TableState, batches: Batches) -> bool:
-    """Whether a write may give the table's lock back while it makes its files.
+    """True if a write may release the table's lock while it makes its files.
 
-    In tables of version 6 instants are completed in the order of their requests, so that it may not. Nor may a write that Hudi's writers
-    are beside, one whose keys may be anywhere in the table (every commit of others would be in its way), and one of a query that would be
-    run a second time.
+    Not in tables of version 6, whose instants are completed in the order of their requests. Not beside Hudi's writers, not if the write's
+    keys may be anywhere in the table (any other commit would be in its way), and not for a query that would be run a second time.
     """
     request = batches.request
     if not state.layout.orders_by_completion or lock_options(state.config).optimistic:
@@ -33,17 +32,17 @@ def may_let_go(state: TableState, batches: Batches) -> bool:
         return False
     context = batches.context
     if context.is_global and not (context.options.update_partition_path or context.config.rows_keep_partitions):
-        return False  # it says so in the table's properties first
+        return False  # it changes the table's properties first
     return not _looks_up(batches) or (bool(context.config.partition_fields) and not context.is_global)
 
 
 def reach_of(batches: Batches, partitions: Iterable[str]) -> Reach:
-    """What a write rests on whose rows are in these partitions."""
+    """Reach of a write with rows in these partitions."""
     return Reach(frozenset(partitions)) if _looks_up(batches) else ADDING
 
 
 def _looks_up(batches: Batches) -> bool:
-    """Whether stored rows decide what becomes of the write's."""
+    """True if stored rows decide what happens to the write's rows."""
     request, context = batches.request, batches.context
     if batches.makes_new_groups:
         return False

@@ -66,7 +66,7 @@ class TableSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     constraints: Constraints = NO_CONSTRAINTS
     query: str | None = None
-    """Of a materialized view."""
+    """The query of a materialized view."""
     version: TableVersion = TableVersion.SIX
     """Default, unless `properties` set another (`hoodie.write.table.version`)."""
 

@@ -8,8 +8,8 @@
  6. make the instant inflight with the plan; run its tasks, one or more a file group              (`plan`, `tasks`, `append`)
  7. complete the instant: the commit                                                              (`transaction`)
 
-A failure before step 7 takes the table back to where it was. In table versions 8 and 9 most writes give the lock back between requesting
-their instant and step 7 (`beside`). Who is overtaken then does steps 2 to 7 once more, and keeps the lock.
+A failure before step 7 takes the table back to where it was. In table versions 8 and 9 most writes release the lock after they request
+their instant and take it again for step 7 (`beside`). A write that is overtaken meanwhile repeats steps 2 to 7 and keeps the lock.
 """
 
 from __future__ import annotations
@@ -52,12 +52,14 @@ from lakehouse_engine.write.tasks.base_files import WriteStatus
 logger = logging.getLogger(__name__)
 
 _UNDOING = frozenset({Action.RESTORE, Action.ROLLBACK})
-"""While one is pending, the files of what it takes back may be gone already."""
+"""While one is pending, the files that it takes back may be gone already."""
 
 
 def execute_write(storage: Storage, request: WriteRequest, runner: TaskRunner, known: TableState | None = None) -> WriteResult:
-    """Run one write to its commit. `known` is the table as it was a moment ago: what did not change since then is not looked at again, but
-    for partitions that rows go to. Raises `WriteError`s; the table is then as it was, but for `CommitOutcomeUnknownError`.
+    """Run one write to its commit. `known` is a recent state of the table: what has not changed since is not read again, except for
+    partitions that rows go to.
+
+    Raises `WriteError`s, with the table as it was, except for `CommitOutcomeUnknownError`.
     """
     with told_if_gone(storage):
         return _execute(storage, request, runner, known)
@@ -76,7 +78,7 @@ def _execute(storage: Storage, request: WriteRequest, runner: TaskRunner, known:
 def _written(
     storage: Storage, request: WriteRequest, runner: TaskRunner, stage: Stage, seen: _Seen | None, *, keeps_lock: bool
 ) -> WriteResult:
-    """Raises `OvertakenError` where the lock was given back, and others changed what the write rests on."""
+    """Write under the lock. Raises `OvertakenError` if the lock was released and other writers changed what the write rests on."""
     ahead = None if seen is None else seen.state
     with begin(storage, lock_timeout_ms=request.options.lock_timeout_ms, known=ahead) as transaction:
         state = transaction.state
@@ -98,9 +100,9 @@ def _written(
 
 
 def written_before(storage: Storage, request: WriteRequest) -> WriteResult | None:
-    """What an earlier call with the same `write_id` wrote, None where there is none."""
+    """Result of an earlier call with the same `write_id`, or None."""
     with told_if_gone(storage):
-        # Commits may be archived while they are asked, which nobody does under the lock.
+        # Commits may be archived while they are read; nothing archives under the lock.
         return at_one_moment(TableState.load(storage), lambda now: _written_in(now, request))
 
 
@@ -111,7 +113,7 @@ def _written_in(state: TableState, request: WriteRequest) -> WriteResult | None:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The table as it was when the rows were read, and the rows by what it was."""
+    """The table when the rows were read, and the rows."""
 
     state: TableState
     batches: Batches
@@ -123,9 +125,7 @@ class _Seen:
 
 
 def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: TableState | None) -> _Seen | None:
-    """Read the rows by what the table is now. None where that cannot be done before the table is in order, or not at all: then it is
-    tried under the lock, which tells.
-    """
+    """Read the rows by the table's current state. None if that fails or recovery is needed first: the read under the lock then tells."""
     if request.data is None:
         return None
     state = TableState.load(storage) if known is None else known
@@ -137,17 +137,18 @@ def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: Ta
         logger.info("the rows for %s are read under its lock: %s", state.config.name, error)
         return None
     try:
-        # The first rows of a table go straight into its files: nobody waits for them.
+        # The first rows of a table go straight into its files: no other writer waits for them.
         seen.batches.read(streams=len(state.timeline.completed().writes()) > 0)
     except Exception:
         if request.expected is not None:
-            check_expected(state.refresh(), request.expected)  # files that are read may be cleaned when others commit meanwhile
+            check_expected(state.refresh(), request.expected)  # files being read may be cleaned when others commit meanwhile
         raise
     return seen
 
 
 def _check_expected(state: TableState, request: WriteRequest) -> Expectation | None:
-    """Raises `ChangedSinceReadError` where what was read has changed. What comes back is to be asked once it is known what is changed."""
+    """Raise `ChangedSinceReadError` if what was read has changed. The returned expectation is checked once the write's changes are known.
+    """
     if request.expected is not None:
         check_expected(state, request.expected)
     if request.expected_instant is None:
@@ -157,7 +158,7 @@ def _check_expected(state: TableState, request: WriteRequest) -> Expectation | N
 
 
 class _Steps:
-    """Those of one write under the lock, with what they share."""
+    """Steps of one write under the lock."""
 
     def __init__(
         self, transaction: Transaction, batches: Batches, runner: TaskRunner, since: Expectation | None, keeps_lock: bool
@@ -171,7 +172,7 @@ class _Steps:
         if self.request.operation is WriteOperationType.DELETE_PARTITION:
             return self.delete_partitions()
         if not self.batches.makes_new_groups and self.batches.are_empty and not self._changes_columns:
-            return self._unchanged(None if self.context.is_global else frozenset())  # nobody needs to know of an instant
+            return self._unchanged(None if self.context.is_global else frozenset())  # no instant is needed
         self.transaction.start(self._action)
         if not self.keeps_lock and may_let_go(self.transaction.state, self.batches):
             self.transaction.let_go()
@@ -179,7 +180,7 @@ class _Steps:
 
     @property
     def _action(self) -> Action:
-        """What the commit is on the timeline."""
+        """Action of the commit on the timeline."""
         if self.request.operation in REPLACING:
             return Action.REPLACE_COMMIT
         return Action.DELTA_COMMIT if self.context.merges_on_read else Action.COMMIT
@@ -194,7 +195,7 @@ class _Steps:
         return self._commit([], replaced=replaced)
 
     def new_groups(self) -> WriteResult:
-        """Operations that look nothing up: every row goes to a new file group."""
+        """Write every row to a new file group: operations that look nothing up."""
         self.transaction.inflight(self._noted())
         dropped, emptied = 0, frozenset[str]()
         if self.batches.is_streamed:
@@ -211,8 +212,8 @@ class _Steps:
 
     @property
     def _changes_columns(self) -> bool:
-        """Whether the commit has something to say without any rows: the columns that a batch brings, if it may, or of an empty table. Who
-        asked for them reads them next, whether or not rows came with them.
+        """True if the commit changes columns, even without rows: the batch brings new ones, as allowed, or the table has none yet. The
+        caller reads those columns next, with or without rows.
         """
         if not (self.request.replace_schema or self.context.options.schema_evolution):
             return False
@@ -236,26 +237,29 @@ class _Steps:
         return self._commit(statuses, reach=reach_of(self.batches, plan.partitions), dropped=plan.dropped, moves=plan.moves)
 
     def _take_over(self, changed: set[FileGroupId]) -> None:
-        """What the write is going to change leaves the plans of clusterings, or the write is refused."""
+        """Take the changed file groups out of pending clustering plans, or refuse the write."""
         options = self.request.options
         take_over(self.transaction.state, changed, options.clustering_updates, whole=options.clustering_rollback)
 
     def _noted(self, **what: Any) -> HoodieCommitMetadata:
-        """What is about to be written, with what of the request no file tells: should the commit be damaged one day, this does."""
+        """Metadata for the inflight instant: the plan, and what of the request no data file records, in case the commit is damaged later.
+        """
         return HoodieCommitMetadata(operation_type=self.request.operation, extra_metadata=self._name(), **what)
 
     def _name(self) -> dict[str, str | None]:
         return {} if self.request.write_id is None else {WRITE_ID_KEY: self.request.write_id}
 
     def _tell_readers(self) -> None:
-        """Before rows may stay in a partition that is not the one their columns say: paths are no word on those then (`read.pruning`)."""
+        """Record that rows may stay in a partition other than their columns say, before any do: paths then tell nothing of rows
+        (`read.pruning`).
+        """
         context, config = self.context, self.context.config
         stays = context.is_global and not context.options.update_partition_path and bool(config.partition_fields)
         if stays and not config.rows_keep_partitions:
             ConfigStore(context.storage).update({ROWS_KEEP_PARTITIONS_KEY: "true"})
 
     def _unchanged(self, places: frozenset[str] | None, dropped: int = 0) -> WriteResult:
-        """Nothing to commit: what was to be written changes nothing of the table as it is now. Who read an older one has to know that."""
+        """Result of a write that changes nothing. Raises `ChangedSinceReadError` if `places` changed since the expected instant."""
         self.transaction.abandon()
         if self.since is not None:
             self.since.check_untouched(places)
@@ -265,7 +269,7 @@ class _Steps:
         return plan_write(self.transaction.state, self.batches, self.context.files(self.transaction.instant_time), self.runner)
 
     def _live_file_ids(self, partition: str) -> tuple[str, ...]:
-        """File groups of a partition to be replaced, those included whose base file is lost: replacing them repairs the table."""
+        """File groups of a partition to replace, including those with a lost base file: replacing them repairs the table."""
         listed = {piece.file_id for piece in self.transaction.state.view.latest_slices(partition)}
         return tuple(sorted(listed | {group.file_id for group in self._lost if group.partition_path == partition}))
 
@@ -275,7 +279,7 @@ class _Steps:
         return [file.group for file in lost_files(state.manifest, None, state.view.latest_slices())]
 
     def _replaced_by(self, statuses: Sequence[WriteStatus], emptied: frozenset[str]) -> dict[str, tuple[str, ...]] | None:
-        """File groups that the new ones take the place of: of the partitions written to (or `emptied`), or of the whole table."""
+        """File groups that the new ones replace: those of the partitions written to (or `emptied`), or of the whole table."""
         operation = self.request.operation
         if operation is WriteOperationType.INSERT_OVERWRITE_TABLE:
             partitions = set(self.transaction.state.view.partitions()) | {group.partition_path for group in self._lost}

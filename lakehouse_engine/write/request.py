@@ -21,20 +21,25 @@ MISSING = ("fail", "ignore")
 class WriteRequest:
     """One write.
 
-    `data` is None for DELETE_PARTITION only; for DELETE it has key columns (or meta columns). `delete_keys` has keys to delete in
-    the same commit in which `data` is upserted. `update_columns` restricts what an update changes. `partitions` are partition paths
-    to replace. `extra_metadata` goes into the commit. `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema; with
-    `redefines` the caller says anew which columns are generated, and the rows are stored as they come. `generated`: the generated
-    columns of the table that the rows have; where the table has others by the time it is locked, nothing is written.
-    `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored);
-    `missing` says whether one that is not stored any more makes the write "fail", or is one to "ignore".
+    `data` is None for DELETE_PARTITION only; for DELETE it has key columns (or meta columns). `delete_keys` has keys to delete in the same
+    commit in which `data` is upserted. `update_columns` restricts what an update changes. `partitions` are partition paths to replace.
+    `extra_metadata` goes into the commit. `write_id` names the write: if the table has a commit with that id, nothing is written.
+
+    `replace_schema` lets an INSERT_OVERWRITE_TABLE bring its own schema; with `redefines` the caller also redefines the generated columns,
+    and the rows are stored as they come. `generated`: the table's generated columns that the rows have; if the table has others once it is
+    locked, nothing is written.
+
+    `replaced_rows` has `_hoodie_commit_seqno` of stored rows that go when `data` is added (without being compared with what is stored).
+    `missing`: what to do with one that is no longer stored, "fail" or "ignore".
+
     `given_keys`: rows come from the table itself and carry their record key in `_hoodie_record_key`. `as_given`: rows were computed from
-    stored ones, and what they hold is stored, nulls too, whatever the payload class would fill in or keep. `single_rows`: each row is
-    meant for one stored row, or is new. By keys such a write raises `RepeatedKeyError` where one of them is stored more than once; beside
-    `replaced_rows` the rows are added whatever is stored of their keys. `expected`: what was read for
-    it. `expected_instant`: an instant (or another moment) after which nobody may have touched the partitions that this write changes.
-    `write_id` names the write: where the table has a commit of that id, nothing is written. `drop_deletions`: whether rows that are
-    marked as deletions are left out of new file groups; None as Hudi has it, by all operations but BULK_INSERT.
+    stored ones and are stored as they are, including nulls, whatever the payload class would fill in or keep. `single_rows`: each row is
+    meant for one stored row, or is new. Such a write raises `RepeatedKeyError` if one of its keys is stored more than once; with
+    `replaced_rows` the rows are added whatever is stored under their keys.
+
+    `expected`: what was read for the write. `expected_instant`: an instant (or another moment) after which no other writer may have changed
+    the partitions that this write changes. `drop_deletions`: whether rows marked as deletions are left out of new file groups; None as in
+    Hudi: by all operations but BULK_INSERT.
     """
 
     operation: WriteOperationType

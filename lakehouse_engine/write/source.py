@@ -270,7 +270,7 @@ def _chosen(table: pa.Table, names: Sequence[str], rows: Rows | None) -> pa.Tabl
 
 
 def packed_source(source: RowSource, *numbers: Rows) -> RowSource:
-    """What a task that needs these rows is sent in the place of its source."""
+    """The source to send to a task that needs only these rows."""
     wanted = [rows for rows in numbers if len(rows)]
     if len(wanted) == 1 and (np.diff(wanted[0]) > 0).all():
         return source.only(wanted[0])  # the same object, which is sent once

@@ -1,6 +1,7 @@
-"""Who may run the plan of a table service: one executor at a time, none while the plan is taken back. The lock dies with its process.
+"""Decides which process may run the plan of a table service: one executor at a time, none while the plan is taken back. The lock dies with
+its process.
 
-A write that makes its files without the table lock holds one of its own, so that nobody drops or moves the table meanwhile.
+A write that makes its files without the table lock holds a lock of its own, so that no process drops or moves the table meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 _FOLDER, _PREFIX, _SUFFIX = ".hoodie/.locks", "compaction-", ".lock"
 _ALONE = "alone"
-"""In the place of an instant."""
+"""Used instead of an instant."""
 
 
 def lock_file(instant_time: str) -> str:
@@ -46,13 +47,13 @@ def _remove(storage: Storage, path: str) -> None:
 
 
 def ask_to_be_alone(storage: Storage, until: ExitStack) -> None:
-    """Ask writers to keep the table's lock (`is_wanted_alone`), for somebody who waits until none of them is at work without it."""
+    """Ask writers to keep the table's lock (`is_wanted_alone`), for a caller that waits until no writer works without it."""
     with suppress(LockTimeoutError):  # another one asks already
         hold_write_lock(storage, _ALONE, until)
 
 
 def is_wanted_alone(storage: Storage) -> bool:
-    """Whether somebody waits for the writers' end."""
+    """True if a process waits until no writer works without the table's lock."""
     return find_lock_holder(storage, write_lock_file(_ALONE)) is not None
 
 

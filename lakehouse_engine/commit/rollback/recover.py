@@ -1,9 +1,9 @@
 """Takes back pending instants of dead writers before a write.
 
 A writer with a heartbeat is not dead: in table versions 8 and 9 writers of this engine make their files without the lock (docs/adr/0064).
-Where the table says that Hudi's writers write it too (optimistic concurrency control), what they have pending stays. So does, while it is
-young, what has no heartbeat (any more): their rollbacks, and a write that was refused for a conflict, which Hudi takes back with its next
-clean, without the lock and without looking whether somebody else is at it.
+If the table says that Hudi's writers write it too (optimistic concurrency control), what they have pending stays. So do young pending
+instants without a heartbeat: their rollbacks, and writes that were refused for a conflict, which Hudi takes back with its next clean,
+without the lock and without checking whether another process does so too.
 """
 
 from __future__ import annotations

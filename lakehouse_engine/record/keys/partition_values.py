@@ -32,7 +32,7 @@ class PathRules:
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema) -> PathRules | None:
-        """None for a table without partitions, and if paths are not, or may not be, column values as text.
+        """Rules of a table; None without partitions, and if paths are not, or may not be, column values as text.
 
         They are not if a key generator formats dates, or is the user's own, and may not be if the table names none.
         """

@@ -1,7 +1,7 @@
-"""What says which files of the history of version 8 or 9 count: `_version_`, and the manifest that it names.
+"""Mends what says which files of the history of version 8 or 9 count: `_version_`, and the manifest that it names.
 
-Both follow from the files of the history, which are whole or not by themselves: files of earlier manifests that are there still are merged
-into others. What an archiving that died added is on the active timeline too, and counts once.
+Both follow from the files of the history, each of which is whole or not by itself: files of earlier manifests that are still there have
+been merged into others. What a dead archiving added is on the active timeline too, and counts once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def history_head(state: TableState) -> Mending | None:
-    """What is to be done where one of them is damaged or gone; None where all is well, or the table has no such history."""
+    """Repair of a damaged or missing one; None if all is well, or the table has no such history."""
     found, history = damaged_head(state), state.archived_timeline
     if found is None or not isinstance(history, LsmHistory):
         return None

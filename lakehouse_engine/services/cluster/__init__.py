@@ -1,4 +1,4 @@
-"""Clustering: rows of many files are written again together, sorted and in files of a good size, in place of those files.
+"""Clustering: rewrites the rows of many files together, sorted and in files of a good size, and replaces those files.
 
 A clustering is scheduled (a plan on the timeline), then run, by the same process or another one, while writers go on. A write to file
 groups of a plan takes them out of it (`commit.beside.clusterings`); the others are clustered. The commit replaces old groups by new ones.

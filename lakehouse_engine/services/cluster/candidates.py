@@ -1,4 +1,4 @@
-"""The slices of a table that a clustering may take, by their partitions."""
+"""Slices of a table that a clustering may take, by partition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AT_ONCE = 8
 def candidates(
     state: TableState, options: ClusteringOptions, *, only: Iterable[str] | None = None, now: datetime | None = None
 ) -> dict[str, list[Candidate]]:
-    """Live slices that no pending service has in its plan, of the partitions that the options select and, if given, that are in `only`.
+    """Live slices that are in no plan of a pending service, of the partitions that the options select and, if given, that are in `only`.
 
     Raises `ClusteringError` for a partition of `only` that the table does not have.
     """
@@ -52,7 +52,7 @@ def _checked(state: TableState, only: Iterable[str], known: Iterable[str]) -> li
 
 
 def _in_order(state: TableState, pieces: list[FileSlice], order: SortOrder) -> list[bool]:
-    """Whether the footer of a slice without logs names the order. Only those are opened that a replace commit may have made."""
+    """For each slice: True if it has no logs and its footer names the order. Opens only files that a replace commit may have made."""
     asked = [piece for piece in pieces if _may_be_clustered(state, piece)]
     runner = looking_runner(LocalRunner(1, waiting=_AT_ONCE), state.storage)
     texts = runner.run(lambda piece: _sorted_by(state, piece), asked, name="footers")
@@ -73,7 +73,7 @@ def _may_be_clustered(state: TableState, piece: FileSlice) -> bool:
 
 
 def keeps_slices_apart(state: TableState, options: WriteOptions) -> bool:
-    """Whether each slice has to be written alone: those of buckets have the keys of their bucket. Raises as `load_index`, so for buckets of
-    consistent hashing.
+    """True if each slice has to be written alone, because its keys are those of a bucket. Raises as `load_index`, for example for buckets
+    of consistent hashing.
     """
     return isinstance(load_index(state, options), BucketIndex)

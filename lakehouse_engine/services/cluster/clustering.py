@@ -1,4 +1,4 @@
-"""Clustering as a service: each group of the plan becomes new file groups, which take the place of the old ones."""
+"""Clustering as a service: each group of the plan becomes new file groups, which replace the old ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ClusteringJob = Job[HoodieRequestedReplaceMetadata, SortTask]
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """`only`: partition paths to look at, None for those that the options select. `when_due`: plan only when enough was committed.
+    """`only`: partition paths to look at, None for those that the options select. `when_due`: plan only if enough was committed.
     `write_options` are for the files.
     """
 
@@ -67,7 +67,7 @@ class Clustering:
         only: Iterable[str] | None = None,
         when_due: bool = False,
     ) -> Clustering:
-        """Of a table with this timeline layout."""
+        """Service for a table of this format."""
         kind = Kind(layout.clustering_action, WriteOperationType.CLUSTER, "clustering", ClusteringError)
         return cls(kind, options, write_options, None if only is None else tuple(only), when_due)
 
@@ -76,7 +76,8 @@ class Clustering:
         return Lease(self.options.timeout_seconds, CLUSTERING_TIMEOUT_SECONDS.key)
 
     def plan(self, state: TableState) -> HoodieRequestedReplaceMetadata | None:
-        """Raises `OptionError` for columns that rows cannot be sorted by, and as `candidates` and `load_index`."""
+        """Plan a clustering, or None. Raises `OptionError` for columns that rows cannot be sorted by, and as `candidates` and `load_index`.
+        """
         if self.when_due and not is_due(state, self.options):
             return None
         planned = self.groups(state)
@@ -86,7 +87,7 @@ class Clustering:
         return encoded_plan(planned, self._checked(state), partial(_uri, state.storage))
 
     def groups(self, state: TableState) -> PlannedGroups:
-        """What would be planned. Raises as `plan`."""
+        """Groups that `plan` would plan. Raises as `plan`."""
         check_readable(state)
         check_not_bootstrapped(state)
         options = self._checked(state)
@@ -98,11 +99,11 @@ class Clustering:
         return SortOrder.of(self._checked(state))
 
     def _checked(self, state: TableState) -> ClusteringOptions:
-        """Raises `OptionError` as `SortOrder.checked`."""
+        """The options with sort columns as the table spells them. Raises `OptionError` as `SortOrder.checked`."""
         return replace(self.options, sort_columns=SortOrder.of(self.options).checked(table_schema(state)).columns)
 
     def fit(self, state: TableState, requested: Instant) -> ClusteringJob | None:
-        """Groups of which a slice was changed are left out; without any, the plan is dropped."""
+        """The job for the groups whose slices are unchanged; None if there are none, and the plan is dropped."""
         check_not_bootstrapped(state)
         stored = read_plan(state, requested)
         stands = standing(state, groups_of(stored))
@@ -154,7 +155,9 @@ class Clustering:
         )
 
     def settle(self, job: ClusteringJob, metadata: HoodieCommitMetadata, state: TableState) -> HoodieCommitMetadata:
-        """Without the groups that a writer changed meanwhile. Raises `ClusteringError` where none is left, or the plan was removed."""
+        """The metadata without the groups that a writer changed meanwhile. Raises `ClusteringError` if none is left, or the plan was
+        removed.
+        """
         time, table = job.requested.requested_time, state.config.name
         if time not in [instant.requested_time for instant in pending_plans(state, self.kind.action)]:
             raise ClusteringError(
@@ -173,7 +176,7 @@ class Clustering:
 
 
 def without(metadata: HoodieCommitMetadata, lost: Iterable[SortTask]) -> HoodieCommitMetadata:
-    """The record of a clustering without some of its groups, whose files no stat names then."""
+    """The metadata without some of the groups; no stat names their files then."""
     made = {file_id for task in lost for file_id in task.file_ids}
     kept = {piece.slice.group for task in lost for piece in task.pieces}
     stats = {path: tuple(one for one in group if one.file_id not in made) for path, group in metadata.partition_to_write_stats.items()}
@@ -189,12 +192,12 @@ def without(metadata: HoodieCommitMetadata, lost: Iterable[SortTask]) -> HoodieC
 
 
 def _file_id(pieces: tuple[FileSlice, ...], time: str, number: int, *, alone: bool) -> str:
-    """Of a new group; one of a bucket keeps its number."""
+    """Id of a new group; one of a bucket keeps the bucket's number."""
     bucket = bucket_of(pieces[0].file_id) if alone else None
     path = pieces[0].partition_path
     return new_file_id(time, path, number) if bucket is None else bucket_file_id(bucket, time, path)
 
 
 def _uri(storage: Storage, path: str) -> str:
-    """The address of a file as Hudi's plans have it."""
+    """Address of a file in the form of Hudi's plans."""
     return storage.uri(path).replace("file:///", "file:/", 1)

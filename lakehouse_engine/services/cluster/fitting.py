@@ -1,4 +1,4 @@
-"""Which groups of a scheduled clustering can be carried out: those whose slices are still as the plan has them."""
+"""Finds the groups of a scheduled clustering that can be carried out: those whose slices are still as planned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pieces = tuple[FileSlice, ...]
 
 
 def read_plan(state: TableState, instant: Instant) -> HoodieRequestedReplaceMetadata:
-    """What a pending clustering is going to do. Raises `ClusteringError` where the instant has no plan of one."""
+    """Plan of a pending clustering. Raises `ClusteringError` if the instant has none."""
     stored = state.active.plan(HoodieRequestedReplaceMetadata, Instant(instant.requested_time, instant.action, State.REQUESTED))
     if stored.clustering_plan is None:
         raise ClusteringError("the instant has no plan of a clustering", instant=instant, table=state.config.name)
@@ -28,13 +28,13 @@ def groups_of(stored: HoodieRequestedReplaceMetadata) -> tuple[HoodieClusteringG
 
 
 def with_groups(stored: HoodieRequestedReplaceMetadata, groups: Sequence[HoodieClusteringGroup]) -> HoodieRequestedReplaceMetadata:
-    """The same plan, of these groups."""
+    """The same plan with these groups."""
     plan = stored.clustering_plan or HoodieClusteringPlan()
     return replace(stored, clustering_plan=replace(plan, input_groups=tuple(groups)))
 
 
 def standing(state: TableState, groups: Sequence[HoodieClusteringGroup]) -> list[tuple[HoodieClusteringGroup, Pieces]]:
-    """The groups whose slices are all as planned, with those slices."""
+    """Groups whose slices are all as planned, with those slices."""
     partitions = dict.fromkeys(piece.partition_path or "" for group in groups for piece in group.slices or ())
     live = {piece.group: piece for path in partitions for piece in state.view.latest_slices(path)}
     found = ((group, _pieces(group, live)) for group in groups)
@@ -42,7 +42,7 @@ def standing(state: TableState, groups: Sequence[HoodieClusteringGroup]) -> list
 
 
 def _pieces(group: HoodieClusteringGroup, live: Mapping[FileGroupId, FileSlice]) -> Pieces:
-    """The slices of a group; none unless all are as planned."""
+    """The slices of a group; empty unless all are as planned."""
     found = [(info, live.get(FileGroupId(info.partition_path or "", info.file_id or ""))) for info in group.slices or ()]
     if any(piece is None or not _is_as_planned(piece, info) for info, piece in found):
         return ()

@@ -1,4 +1,4 @@
-"""Plan a clustering, and run it."""
+"""Plans clusterings, and runs them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
 _NOTHING, _PLANNED = "none", "planned"
-"""`ClusteringResult.state` where nothing was to be done, and of a dry run; else it is the instant's state."""
+"""`ClusteringResult.state` if there was nothing to do, and of a dry run; otherwise it is the instant's state."""
 
 
 def schedule(
@@ -35,18 +35,18 @@ def schedule(
     dry_run: bool = False,
     when_due: bool = False,
 ) -> ClusteringResult:
-    """Plan a clustering under the table lock, at an instant after every write; `instant` None where there is nothing to do.
+    """Plan a clustering under the table lock, at an instant after every write; `instant` is None if there is nothing to do.
 
-    `only`: partition paths to look at. `when_due` asks first whether enough was committed. Raises `OptionError` for columns that have no
-    order, `ClusteringError` for a partition that is not there and while an older write is pending, `MissingFileError` where files of
-    the table are lost, and `UnsupportedTableError` for buckets of consistent hashing.
+    `only`: partition paths to look at. `when_due`: plan only if enough was committed. Raises `OptionError` for columns that have no order,
+    `ClusteringError` for a missing partition and while an older write is pending, `MissingFileError` if files of the table are lost, and
+    `UnsupportedTableError` for buckets of consistent hashing.
     """
     state = TableState.load(storage)
     service = Clustering.of(state.layout, options, write_options, only=only, when_due=when_due)
     if dry_run:
         result = _planned(state, service.plan(state), None, _PLANNED, dry_run=True, left=service.groups(state).left)
         return replace(result, opened_before=_opened_before(state, result.groups, service.order(state)))
-    # Beside Hudi's writers an automatic one does not wait: the next write tries again.
+    # Beside Hudi's writers an automatic clustering does not wait: the next write tries again.
     patience = 0 if when_due else lock_timeout_ms
     scheduled = scheduling.schedule(service, storage, lock_timeout_ms=lock_timeout_ms, alone_ms=patience)
     if scheduled is None:
@@ -70,7 +70,7 @@ def schedule_and_run(
     dry_run: bool = False,
     when_due: bool = False,
 ) -> ClusteringResult:
-    """Schedule a clustering and run it; where nothing is left to schedule, run the oldest pending one. Raises as both."""
+    """Schedule a clustering and run it; with nothing left to schedule, run the oldest pending one. Raises as both."""
     planned = schedule(
         storage, options, write_options, lock_timeout_ms=lock_timeout_ms, only=only, dry_run=dry_run, when_due=when_due
     )
@@ -91,12 +91,12 @@ def run(
     dry_run: bool = False,
     wait: bool = True,
 ) -> ClusteringResult:
-    """Run the pending clustering `instant`, or the oldest; its result, `instant` None where none is pending.
+    """Run the pending clustering `instant`, or the oldest one; the result's `instant` is None if none is pending.
 
     Safe to call from a thread of a session or from another process while writers go on: file groups that they change are left out. Raises
-    `ClusteringError` where `instant` is no pending clustering, where another program may be running it, where its plan was removed
-    meanwhile (by a restore) and where writers changed every group of it; `LockTimeoutError` while another executor runs it (at once without
-    `wait`), or the table is locked when it begins; and what reading the slices raises. The table is then as it was.
+    `ClusteringError` if `instant` is no pending clustering, another program may be running it, its plan was removed meanwhile (by a
+    restore), or writers changed every group of it; `LockTimeoutError` if another executor runs it (at once without `wait`) or the table is
+    locked when it begins; and what reading the slices raises. The table is then as it was.
     """
     state = TableState.load(storage)
     service = Clustering.of(state.layout, options, write_options)
@@ -118,7 +118,7 @@ def _planned(
     dry_run: bool = False,
     left: int = 0,
 ) -> ClusteringResult:
-    """The result of a plan that has not been run."""
+    """Result for a plan that has not been run."""
     groups = groups_of(plan) if plan else ()
     return ClusteringResult(
         instant=time,
@@ -138,7 +138,7 @@ def _opened_before(state: TableState, groups: Iterable[HoodieClusteringGroup], o
 
 
 def _bytes(state: TableState, groups: Iterable[HoodieClusteringGroup]) -> int:
-    """Of the files that the groups name, as far as they are listed."""
+    """Bytes of the slices that the groups name, as far as they are listed."""
     infos = [info for group in groups for info in group.slices or ()]
     paths = dict.fromkeys(info.partition_path or "" for info in infos)
     sizes = {(piece.partition_path, piece.file_id): piece.size for path in paths for piece in state.view.latest_slices(path)}

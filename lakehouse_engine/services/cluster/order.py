@@ -1,4 +1,4 @@
-"""The order that a clustering brings rows into, and how it is written in plans and footers."""
+"""The order into which a clustering brings rows, and its form in plans and footers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SORTABLE_META_COLUMNS = tuple(name for name in META_COLUMNS if name != FILE_NAME
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """Rows by `columns` (as they were: none), in a layout of `options.clustering.LAYOUTS`."""
+    """Order by `columns` (empty: as they were), in a layout of `options.clustering.LAYOUTS`."""
 
     columns: tuple[str, ...] = ()
     layout: str = CLUSTERING_LAYOUT.default
@@ -32,7 +32,8 @@ class SortOrder:
 
     @classmethod
     def planned(cls, params: Mapping[str, str], layout: str) -> SortOrder:
-        """What a plan's `strategyParams` say. Hudi's do not name the layout, which its executors are told: then it is `layout`.
+        """Order in a plan's `strategyParams`. Hudi's plans do not name the layout, which its executors get as an option: then it is
+        `layout`.
 
         Raises `ValueError`.
         """
@@ -42,7 +43,7 @@ class SortOrder:
 
     @property
     def params(self) -> dict[str, str]:
-        """As `strategyParams` of a plan. A linear one is not named, as by Hudi."""
+        """The order as `strategyParams` of a plan. A linear layout is not named, as in Hudi."""
         if not self.columns:
             return {}
         named = {} if self.layout == CLUSTERING_LAYOUT.default else {CLUSTERING_LAYOUT.key: self.layout}
@@ -50,12 +51,12 @@ class SortOrder:
 
     @property
     def text(self) -> str:
-        """As footers of base files name it."""
+        """The order as footers of base files name it."""
         return f"{self.layout}:{','.join(column.lower() for column in self.columns)}"
 
     def checked(self, schema: pa.Schema) -> SortOrder:
-        """The same of columns as a table spells them, whose user columns are `schema`. Raises `OptionError` for one that it does not have,
-        or whose values have no order.
+        """The order with columns as the table spells them; `schema` has its user columns. Raises `OptionError` for a column that is
+        missing, or whose values have no order.
         """
         if not self.columns:
             return self
@@ -63,5 +64,5 @@ class SortOrder:
         return replace(self, columns=tuple(chosen_columns(known, self.columns)))
 
     def permutation(self, rows: pa.Table) -> npt.NDArray[np.int64]:
-        """Numbers of the rows in their order; equal ones, and all where there are no columns, stay as they were."""
+        """Row numbers in order. Equal rows keep their order, and so do all rows without columns to sort by."""
         return sort_order(rows, self.columns, SortLayout(self.layout)) if self.columns else np.arange(rows.num_rows, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Which partitions a clustering looks at (Hudi `PartitionAwareClusteringPlanStrategy`, `ClusteringPlanPartitionFilter`)."""
+"""Selects the partitions of a clustering (Hudi `PartitionAwareClusteringPlanStrategy`, `ClusteringPlanPartitionFilter`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HOURS = 24
 
 
 def selected(partitions: Iterable[str], selection: Selection, *, hour: int) -> list[str]:
-    """Of the partition paths those that are to be looked at, in the order in which plans take them. `hour` of the day counts for a mode."""
+    """The selected partition paths, in the order of plans. `hour` of the day is used by the mode DAY_ROLLING."""
     known = sorted(set(partitions))
     if selection.named:
         known = [path for path in known if path in selection.named]

@@ -1,8 +1,8 @@
-"""What a clustering would do: groups of slices that are written again together (hudi-format 10.6).
+"""Plans clusterings: groups of slices that are rewritten together (hudi-format 10.6).
 
-As Hudi's `PartitionAwareClusteringPlanStrategy` makes them: slices of one partition, the largest first, until a group is full. Files that a
-clustering brought into the same order, and that nobody changed since, are left alone, but for small ones where so many bytes are new that
-it pays to write them together.
+As in Hudi's `PartitionAwareClusteringPlanStrategy`: slices of one partition, the largest first, until a group is full. Files that a
+clustering brought into the same order and that are unchanged since are left alone, except for small ones once there are so many new bytes
+that it pays to write them together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A live slice that no service has plans for. `in_order`: a clustering made it in the order asked for, and it has no logs."""
+    """A live slice that is in no plan of a service. `in_order`: a clustering made it in the order asked for, and it has no logs."""
 
     piece: FileSlice
     in_order: bool = False
@@ -46,7 +46,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroups:
-    """Groups of slices, and how many more there would be without a bound."""
+    """Groups of slices, and how many more there would be without a limit."""
 
     groups: tuple[tuple[FileSlice, ...], ...]
     left: int = 0
@@ -60,13 +60,13 @@ def plan_groups(by_partition: Mapping[str, Sequence[Candidate]], options: Cluste
 
 
 def _taken(candidates: Sequence[Candidate], options: ClusteringOptions, alone: bool) -> list[FileSlice]:
-    """The slices of a partition to be written again."""
+    """Slices of a partition to rewrite."""
     fresh = [one.piece for one in candidates if not one.in_order and _is_small(one.piece, options.small_file_limit)]
     if alone or not fresh:
         return fresh
     limit = CLUSTERING_SMALL_FILE.default if options.small_file_limit is None else options.small_file_limit
     taken, size = list(fresh), sum(piece.size for piece in fresh)
-    # A file that is no larger than all that is new: so it is written again as often as the partition doubles, not at each clustering.
+    # Files no larger than all that is new: so a file is rewritten as often as the partition doubles, not at each clustering.
     for piece in sorted((one.piece for one in candidates if one.in_order and _is_small(one.piece, limit)), key=lambda piece: piece.size):
         if piece.size > size:
             break
@@ -93,12 +93,12 @@ def _grouped(pieces: Iterable[FileSlice], options: ClusteringOptions, alone: boo
 
 
 def _is_worth(piece: FileSlice, options: ClusteringOptions) -> bool:
-    """Whether a slice alone is better for being written again."""
+    """True if it pays to rewrite a slice alone."""
     return options.single_group and bool(options.sort_columns or piece.log_files)
 
 
 def encoded_plan(groups: PlannedGroups, options: ClusteringOptions, uri: Callable[[str], str]) -> HoodieRequestedReplaceMetadata:
-    """The plan as Hudi's writers put it on the timeline; `uri` makes a full one of a path relative to the table."""
+    """The plan as Hudi's writers put it on the timeline; `uri` makes a full address of a path relative to the table."""
     plan = HoodieClusteringPlan(
         input_groups=tuple(_group(pieces, options.target_file_bytes, uri) for pieces in groups.groups),
         strategy=HoodieClusteringStrategy(
@@ -132,7 +132,7 @@ def _slice(piece: FileSlice, uri: Callable[[str], str]) -> HoodieSliceInfo:
 
 
 def _metrics(pieces: Sequence[FileSlice]) -> dict[str, float]:
-    """As Hudi's `FileSliceMetricUtils`, in whole megabytes of each slice."""
+    """Metrics as of Hudi's `FileSliceMetricUtils`, in whole megabytes of each slice."""
     logs = [log.size for piece in pieces for log in piece.log_files]
     read = sum(piece.size // _MEGABYTE for piece in pieces)
     written = sum((piece.base_file.size if piece.base_file else MAX_FILE_SIZE.default) // _MEGABYTE for piece in pieces)

@@ -21,7 +21,7 @@ CLUSTERING_OPS = ("schedule", "run", "schedule_and_run")
 
 @dataclass(frozen=True, slots=True)
 class ClusteringRequest:
-    """Arguments as `HoodieTable.cluster` takes them; None where they are not given."""
+    """Arguments of `HoodieTable.cluster`; None if not given."""
 
     op: str = "schedule_and_run"
     order_by: Sequence[str] | None = None
@@ -30,7 +30,7 @@ class ClusteringRequest:
     instant: str | None = None
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of the call, with what the arguments say over them. Raises `OptionError`."""
+        """Options of the call, overridden by the arguments. Raises `OptionError`."""
         said: dict[str, Any] = {}
         if self.order_by is not None:
             odd = [name for name in self.order_by if "," in name]
@@ -44,7 +44,7 @@ class ClusteringRequest:
         return layered(given, said)
 
     def check(self, state: TableState) -> None:
-        """Raise `OptionError` for an `op` that there is not, and for arguments that say what its plan says already."""
+        """Raise `OptionError` for an unknown `op`, and for arguments that it does not take."""
         table = state.config.name
         if self.op not in CLUSTERING_OPS:
             raise OptionError(f"op={self.op!r} is not one of {', '.join(CLUSTERING_OPS)}", table=table)
@@ -58,7 +58,7 @@ class ClusteringRequest:
     def carry_out(
         self, state: TableState, effective: Mapping[str, Any], runner: TaskRunner, *, lock_timeout_ms: int, dry_run: bool
     ) -> ClusteringResult:
-        """Raises as `operation.run` and `operation.schedule`."""
+        """Schedule or run as `op` says. Raises as `operation.run` and `operation.schedule`."""
         options, write_options, storage = ClusteringOptions.read(effective), WriteOptions.read(effective), state.storage
         if self.op == "run":
             return run(

@@ -1,4 +1,4 @@
-"""How many files a filter has to open, by the bounds in their footers."""
+"""Estimates how many files a filter has to open, by the bounds in their footers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Bounds = tuple[Any, Any]
 
 
 def opened(storage: Storage, bases: Sequence[BaseFile], columns: Iterable[str]) -> dict[str, float]:
-    """For each column the share of the files, 0 to 1, that a filter for one value opens, on an average of the least values of the files.
+    """For each column the share of the files (0 to 1) that a filter for one value opens, averaged over the least values of the files.
 
-    Columns are left out whose bounds some file does not tell. Without files there is nothing to tell.
+    Leaves out columns without bounds in some file, and all columns if there are no files.
     """
     runner = looking_runner(LocalRunner(1, waiting=_AT_ONCE), storage)
     footers = runner.run(lambda base: FOOTERS.read(storage, base), list(bases), name="footers")
@@ -31,14 +31,14 @@ def opened(storage: Storage, bases: Sequence[BaseFile], columns: Iterable[str]) 
 
 
 def share(bounds: Sequence[Bounds]) -> float:
-    """Of the intervals, both ends included, the share that holds the lower end of one of them, on an average of all of them."""
+    """Share of the intervals (ends included) that hold the lower end of one of them, averaged over all of them."""
     lows, highs = sorted(low for low, _ in bounds), sorted(high for _, high in bounds)
     holding = sum(bisect_right(lows, low) - bisect_left(highs, low) for low in lows)
     return holding / len(bounds) ** 2
 
 
 def _bounds(footer: pq.FileMetaData, column: str) -> Bounds | None:
-    """The least and the greatest value in a file; None where a row group does not tell them."""
+    """The least and greatest value of a column in a file; None if a row group does not have them."""
     paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
     if column not in paths:
         return None

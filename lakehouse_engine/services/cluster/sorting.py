@@ -1,4 +1,4 @@
-"""Write the rows of a group of slices again, sorted: what runs per group, on an executor or in a thread."""
+"""The work for a group of slices, on an executor or in a thread: rewrite its rows, sorted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _NEW_GROUP = "null"
 
 @dataclass(frozen=True, slots=True)
 class SortTask:
-    """One group: its slices become file groups of the ids given, of equal numbers of rows. `first` numbers the first of them in the commit.
+    """One group: its slices become file groups with the given ids and equal numbers of rows. `first` numbers the first of them in the
+    commit.
 
     `reader` sees logs as of the clustering. Above `memory_bytes` rows wait in files.
     """
@@ -46,17 +47,17 @@ class SortTask:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is kept of rows: all but the name of their file, which is another one then."""
+        """Columns that rows keep: all but the name of their file, which changes."""
         return (*SORTABLE_META_COLUMNS, *self.context.schema.names)
 
 
 def sort_group(task: SortTask) -> list[HoodieWriteStat]:
-    """Write the file groups; their stats for the commit record, none of a file that would have no rows.
+    """Write the file groups. Returns their stats for the commit record, without files that would have no rows.
 
     Rows keep their commit time, seqno and key. Raises as `SliceReader.stream` and `iter_base_file`.
     """
     context = task.context
-    # An attempt that is repeated may be at work yet.
+    # An attempt that was repeated may still be at work.
     folder = f"{marker_folder(context.instant_time)}/.spill/{task.file_ids[0]}-{secrets.token_hex(4)}"
     spill = SpillTo(context.storage, folder, task.memory_bytes)
     try:
@@ -71,7 +72,7 @@ def sort_group(task: SortTask) -> list[HoodieWriteStat]:
 
 
 def _rows(task: SortTask, spill: SpillTo) -> pa.Table | None:
-    """All rows of the slices, merged with their logs, None without any; those that are too many for memory are mapped files."""
+    """All rows of the slices, merged with their logs; None without rows. Rows too many for memory are in mapped files."""
     pool: RowPool | None = None
     for piece in task.pieces:
         for part in _merged(task, piece):
@@ -81,7 +82,7 @@ def _rows(task: SortTask, spill: SpillTo) -> pa.Table | None:
     if pool is None:
         return None
     rows = pool.table()
-    # In one piece rows are taken in any order at once; what may be in files is not brought into memory.
+    # In one piece, rows are taken faster in any order. Rows that may be in files are not brought into memory.
     return rows.combine_chunks() if rows.nbytes <= task.memory_bytes else rows
 
 

@@ -1,4 +1,4 @@
-"""When a clustering is due (Hudi `ClusteringPlanActionExecutor`)."""
+"""Decides when a clustering is due (Hudi `ClusteringPlanActionExecutor`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakehouse_engine.view.table_state import TableState
 
 
 def is_due(state: TableState, options: ClusteringOptions) -> bool:
-    """Whether enough writes of rows were completed since a clustering was last planned."""
+    """True if enough writes of rows were completed since a clustering was last planned."""
     return commits_since(state) >= options.commits
 
 

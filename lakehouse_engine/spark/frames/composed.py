@@ -1,5 +1,6 @@
-"""Snapshots put together of Spark's scans and of what the logs of slices do, kept with their session: the next statement that reads the
-same files, logs and columns takes the same frame, which Spark has analyzed.
+"""Composes snapshots of Spark's scans and the effects of logs, and keeps them with their session.
+
+The next statement that reads the same files, logs and columns takes the same frame, already analyzed by Spark.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from lakehouse_engine.sql.grammar.lexer import quote_name
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a plan is read of: files of which all rows count, files that have lost some to logs, and what the logs replaced and added;
-    `merged` are files of slices of which all rows count.
+    """What a frame is made of. `whole` files lost no row to logs, `thinned` ones did; `replacing` and `adding` are effects with replaced
+    and with added rows; `merged` are files with all rows of small slices.
 
     `decoded` are the columns that all of `adding` have, in their order.
     """
@@ -47,7 +48,7 @@ class _Parts:
 
     @classmethod
     def of(cls, spark: SparkSession, found: FramePlan, read: Sequence[str], known: Mapping[str, Hashable]) -> _Parts:
-        """With the columns `read` decoded, at least, of what has to be."""
+        """Parts of the plan. Columns `read` are decoded at least, where logs have to be."""
         plan, merged = merged_files(spark, found.by_spark, found.small, known)
         effects = _effects(plan, read)
         files = {file.path: file for file in plan.base_files()}
@@ -57,7 +58,7 @@ class _Parts:
         return cls(
             (*plan.files, *(files[str(one.base)] for one in kept if not len(one.removed))),
             tuple(files[str(one.base)] for one in kept if len(one.removed)),
-            # All that was replaced is sent, so that the next query, which may read other files, finds it there.
+            # All replaced rows are sent, so that the next query, which may read other files, finds them there.
             tuple(one for one in effects if one.base and len(one.removed)),
             adding,
             tuple(name for name in names if all(name in one.added.column_names for one in adding)),
@@ -66,7 +67,7 @@ class _Parts:
 
     @property
     def files(self) -> int:
-        """How many files Spark reads."""
+        """Number of files that Spark reads."""
         return len(self.whole) + len(self.merged) + len(self.thinned)
 
 
@@ -75,8 +76,7 @@ _COUNTED = "__lakehouse_counted"
 
 @dataclass(frozen=True)
 class Composed:
-    """A frame of at least the columns `names` over so many files, and bytes that were sent for it; `rows` are those of logs in it that were
-    decoded.
+    """A frame with at least the columns `names` over `files` files, for which `sent` bytes were sent. `rows` are its decoded rows of logs.
     """
 
     wider: DataFrame
@@ -88,16 +88,16 @@ class Composed:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """Of these columns, and no others. Whoever selects columns takes `wider`, and spares Spark to analyze this one, too."""
+        """With exactly these columns. A caller that selects columns takes `wider`, and spares Spark the analysis of this one."""
         return self.wider.selectExpr(*map(quote_name, self.names))
 
     @property
     def nbytes(self) -> int:
-        """What stays in memory for it, even when nothing else keeps it."""
+        """Bytes that stay in memory for it, even if nothing else keeps them."""
         return analyzed_bytes(len(self.names), 1 + self.files) + self.sent
 
     def holds(self) -> bool:
-        """Whether the rows, and links, are where they were."""
+        """True if its rows and links are still there."""
         return is_there(self.rows) and all(one.hold() for one in self.linked)
 
 
@@ -112,7 +112,7 @@ COMPOSED = ComposedFrames(limit=128 * 1024 * 1024)
 
 
 def checked_here(plan: ScanPlan) -> dict[str, Hashable]:
-    """`checked`, for all base files of which rows are wanted, by their paths."""
+    """`checked`, by path, for all base files whose rows are wanted."""
     files = [file for file in plan.base_files() if file.path not in plan.replaced_only]
     known = checked(plan, files)
     return {file.path: one for file, one in zip(files, known, strict=bool(known))}
@@ -121,11 +121,12 @@ def checked_here(plan: ScanPlan) -> dict[str, Hashable]:
 def composed(
     spark: SparkSession, found: FramePlan, wanted: pa.Schema, read: Sequence[str], known: Mapping[str, Hashable]
 ) -> Composed:
-    """The rows that Spark reads, with the columns `wanted`, of which at least those named `read` can be asked for; `known` by
-    `checked_here`. Logs that this process has not read before are read here and now, with these columns.
+    """The rows that Spark reads, with the columns `wanted`; at least those named `read` can be used. `known` is from `checked_here`.
+
+    Logs that this process has not read yet are read at once, with these columns.
     """
     plan = found.by_spark
-    # A column that fails when it is asked for (`left_out`) would be asked by Spark's optimizer.
+    # With `plans_values`, Spark's optimizer would evaluate a column that fails when it is used (`left_out`).
     parts = _Parts.of(spark, found, wanted.names if abilities_of(spark).plans_values else read, known)
     whole, thinned = (tuple(known[file.path] for file in files) if known else () for files in (parts.whole, parts.thinned))
 
@@ -140,7 +141,7 @@ def composed(
 
 
 def united(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
-    """The columns `names` of all frames."""
+    """Union of the frames, with the columns `names`."""
     quoted = [quote_name(name) for name in names]
     return reduce(DataFrame.unionAll, [frame.selectExpr(*quoted) for frame in frames])
 
@@ -154,7 +155,7 @@ def _effects(plan: ScanPlan, read: Sequence[str]) -> list[SliceEffect]:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Rows of some files, with bytes that were sent for them, and the links by which they are read; or rows that were sent."""
+    """Rows of some files, with the bytes sent for them and the links by which they are read; or rows that were sent."""
 
     frame: DataFrame
     sent: int = 0
@@ -177,7 +178,7 @@ def _united_parts(
 
 
 def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
-    """The rows of files that lost none."""
+    """Rows of files that lost none."""
     found = linked_partitions(spark, plan, parts.whole, known, parts.merged)
     if found is None:
         yield from map(_Piece, scanned_beside(spark, plan, parts.whole, known, [spark_path(one.path) for one in parts.merged]))
@@ -189,7 +190,7 @@ def _whole(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -
 
 
 def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked) -> Iterator[_Piece]:
-    """The rows that stay of files that have lost some: a scan for each group of files that can be told apart, mostly one."""
+    """Remaining rows of files that lost some: a scan for each group of files that can be told apart, mostly one."""
     numbers = {file.path: number for number, file in enumerate(parts.thinned)}
     for group, files in enumerate(told_apart([effect.thinned() for effect in parts.replacing])):
         chosen = [numbers[file.path] for file in files if file.path in numbers]
@@ -201,7 +202,7 @@ def _thinned(spark: SparkSession, plan: ScanPlan, parts: _Parts, known: Checked)
 
 
 def _added(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts) -> _Piece:
-    """The rows of logs that were decoded."""
+    """Decoded rows of logs."""
     asked = wanted.names if plan.commit_range is None else [COMMIT_TIME, *wanted.names]
     names = [name for name in parts.decoded if name in asked]
     sent, rows = SENT.get(spark, parts.adding, ["rows", *names], lambda: _send_rows(spark, parts.adding, names))
@@ -209,20 +210,20 @@ def _added(spark: SparkSession, plan: ScanPlan, wanted: pa.Schema, parts: _Parts
 
 
 def _with_all(rows: DataFrame, names: Sequence[str], wanted: pa.Schema) -> DataFrame:
-    """Rows of logs, which have the columns `names`, with those of `wanted` that were not read."""
+    """Rows of logs, which have the columns `names`, with columns that fail for the rest of `wanted`."""
     missing = [left_out(field) for field in wanted if field.name not in names]
     return rows.select(*(col(quote_name(name)) for name in names), *missing) if missing else rows
 
 
 def left_out(field: pa.Field) -> Column:
-    """A column that was not read, as no name in the statement asks for it: a query that does fails."""
+    """A stand-in for a column that was not read because the statement does not name it; using it fails."""
     message = f"the column {field.name} was not read, because no name in the statement asks for it; name it there"
     return raise_error(lit(message)).cast(to_spark_type(field.type)).alias(field.name)
 
 
 def _send_replaced(spark: SparkSession, files: Sequence[ThinnedFile]) -> tuple[int, StayingRows]:
     replaced = replaced_of(files)
-    # With the schema that Arrow tells, in which no element is null: nothing is looked at for that, row by row.
+    # Arrow's schema says that no element is null, so Spark checks no rows for that.
     return replaced.longs.nbytes, StayingRows.of(spark.createDataFrame(replaced.rows), replaced)
 
 
@@ -230,6 +231,6 @@ def _send_rows(spark: SparkSession, effects: Sequence[SliceEffect], names: Seque
     if names:
         rows = pa.concat_tables(one.added.select(names) for one in effects).combine_chunks()
     else:
-        # Slices may have no column in common, where none is asked for. Rows without columns could not be counted.
+        # If no column is asked for, slices may have none in common, and rows without columns could not be counted.
         rows = pa.table({_COUNTED: pa.nulls(sum(one.added.num_rows for one in effects), pa.int32())})
     return rows.nbytes + analyzed_bytes(rows.num_columns), abilities_of(spark).column_frame(rows)

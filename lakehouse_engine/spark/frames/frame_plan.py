@@ -1,10 +1,10 @@
-"""Which of three reads takes each file and slice of a scan plan, decided before Spark is asked for any rows.
+"""Decides which of three reads takes each file and slice of a scan plan, before Spark is asked for any rows.
 
- 1. Spark scans base files. Small slices with logs are merged by the driver, and are files of the same scan (`merged_files`).
- 2. Spark scans the base files of other slices with a filter of the rows that logs replace (`replaced.positions`), and a file of the rows
-    that logs add.
- 3. Executors read files and slices with this engine (`decoding`): what Spark is not to open, or would read otherwise, and slices whose logs
-    are more than the driver takes.
+1. Spark scans base files. Small slices with logs are merged by the driver, and are files of the same scan (`merged_files`).
+2. Spark scans the base files of other slices with a filter of the rows that logs replace (`replaced.positions`), and a file of the rows
+   that logs add.
+3. Executors read files and slices with this engine (`decoding`): those that Spark may not open or would read differently, and slices
+   with more logs than the driver takes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from lakehouse_engine.read.scan import ScanPlan
 
 @dataclass(frozen=True, slots=True)
 class FramePlan:
-    """Two plans that have each file and slice of one once. Slices of `by_spark` that are `small` are merged, as long as their rows turn out
-    to be few and there is room; all others of it are filtered.
+    """Two plans that together have each file and slice once.
+
+    Slices of `by_spark` in `small` are merged if their rows turn out to be few and there is room; its other slices are filtered.
     """
 
     by_spark: ScanPlan
@@ -32,8 +33,8 @@ class FramePlan:
 
 
 def frame_plan(plan: ScanPlan, *, spark_opens: bool, driver_logs: int, small_to: int) -> FramePlan:
-    """`spark_opens`: Spark may open the table's files. `driver_logs`: bytes of logs that the driver decodes for one plan. `small_to`:
-    bytes up to which slices are merged, 0 where the session takes no files.
+    """Divide a plan. `spark_opens`: Spark may open the table's files. `driver_logs`: most bytes of logs that the driver decodes for one
+    plan. `small_to`: most bytes of a slice that is merged, 0 if the session takes no files.
     """
     nothing = replace(plan, files=(), logged=())
     if not spark_opens:
@@ -44,8 +45,8 @@ def frame_plan(plan: ScanPlan, *, spark_opens: bool, driver_logs: int, small_to:
 
 
 def _small(plan: ScanPlan, most: int) -> tuple[LoggedSlice, ...]:
-    """None of changes between two commits, of which most rows of base files are none, and none of files that nobody looked at: what is
-    merged is found by what tells that its base file is the same.
+    """Slices small enough to merge. None for changes between two commits, as most rows of base files are not among these, and none for
+    unchecked files, as merged slices are found by what identifies their checked base file.
     """
     names = {name.lower() for name in (*META_COLUMNS, *plan.schema.names)}
     if not plan.verify or plan.commit_range is not None or len(names) < len(META_COLUMNS) + len(plan.schema):

@@ -272,7 +272,7 @@ class Pins:
         if name is None or self._spark.catalog.tableExists(name):
             return name
         with self._guard:
-            self._kept.pop(id(frame), None)  # somebody may have dropped all temporary views of the session
+            self._kept.pop(id(frame), None)  # other code may have dropped all temporary views of the session
         return None
 
     def drop_all(self) -> None:

@@ -100,7 +100,7 @@ def _scanned(
     given, wanted = options or {}, _wanted(plan, columns, meta_columns)
     read = [name for name in wanted.names if named is None or plan.wanted is not None or name.lower() in named]
     by_engine = plan.wanted is None and engine_reads(plan.storage, given)
-    # Of small data all columns are read, so that later statements find what they need.
+    # All columns of small data are read, so that later statements find what they need.
     fetched = FETCHED.get(spark, plan, wanted, given) if by_engine and wanted.names else None
     if fetched is not None:
         return fetched

@@ -112,7 +112,7 @@ def _without_hints(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _item(tokens: list[Token]) -> Item | None:
-    """None for a form that may mean several columns."""
+    """One item of a SELECT list; None for a form that may mean several columns."""
     if not tokens or any(token.kind is TokenKind.QUOTED and PATTERN.search(name_value(token)) for token in tokens):
         return None
     signs = [token.keyword for token in tokens]

@@ -1,4 +1,4 @@
-"""Whether a table's metadata table says what its files, footers and rows say. Changes nothing."""
+"""Checks that a table's metadata table agrees with its files, footers and rows. Changes nothing."""
 
 from lakehouse_engine.verify.metadata_table.check import check_metadata_table
 from lakehouse_engine.verify.metadata_table.report import MetadataFinding, MetadataFindingKind, MetadataReport

@@ -1,4 +1,4 @@
-"""The checks of a metadata table, one after the other; none ends because another one found something."""
+"""Runs the checks of a metadata table one after the other; each runs whatever the others find."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Checked = tuple[int, list[MetadataFinding]]
 
 
 def check_metadata_table(state: TableState, *, quick: bool = False) -> MetadataReport:
-    """Compare what the metadata table says with directories, footers and, unless `quick`, rows. What is wrong becomes a finding.
+    """Compare the metadata table with directories, footers and, unless `quick`, rows. Differences become findings.
 
-    Raises `UnavailableError` where the table has no metadata table, `TableNotFoundError` where it is named and gone.
+    Raises `UnavailableError` if the table has no metadata table, `TableNotFoundError` if it is named but gone.
     """
     table = MetadataTable.open(state)
     _, findings = _settled(FILES, lambda: (0, [_unknown(one) for one in unknown_instants(table)]))
@@ -63,7 +63,7 @@ def _checks(table: MetadataTable, *, quick: bool) -> dict[str, Callable[[], Chec
 
 
 def _settled(partition: str, check: Callable[[], Checked]) -> Checked:
-    """What a check says; that it cannot read something is a finding."""
+    """Result of a check; an error while reading becomes a finding."""
     try:
         return check()
     except LakehouseError as error:

@@ -1,4 +1,4 @@
-"""Listed files against the directories and the commits, and Bloom filters against footers."""
+"""Compares listed files with the directories and the commits, and Bloom filters with footers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIMPLE = b"SIMPLE"
 
 
 def check_files(table: MetadataTable) -> tuple[int, list[MetadataFinding]]:
-    """How many files are listed, and what is wrong with that."""
+    """Number of listed files, and what is wrong with them."""
     by_partition = rows_by_partition(listed_files(table))
     count = sum(files.num_rows for files in by_partition.values())
     found: list[MetadataFinding] = []
@@ -58,7 +58,7 @@ def stored_sizes(state: TableState, path: str) -> dict[str, int]:
 
 
 def committed_files(state: TableState, path: str) -> set[str]:
-    """Names of files of a partition that completed writes named and that are there."""
+    """Names of a partition's files that completed writes named and that exist."""
     logged: set[str] = set()
     for instant in state.timeline.completed().writes():
         logged |= state.named_files(instant) or frozenset()
@@ -71,7 +71,7 @@ def committed_files(state: TableState, path: str) -> set[str]:
 
 
 def check_filters(table: MetadataTable) -> tuple[int, list[MetadataFinding]]:
-    """How many Bloom filters were compared, and those that are not their files'."""
+    """Number of compared Bloom filters, and findings for those that differ from their files'."""
     files = latest_base_files(table)
     found: list[MetadataFinding] = []
     filters = bloom_filters(table, files)
@@ -87,7 +87,7 @@ def check_filters(table: MetadataTable) -> tuple[int, list[MetadataFinding]]:
 
 
 def latest_base_files(table: MetadataTable) -> pa.Table:
-    """Listed base files of the newest slices, whose statistics and filters readers ask for, in the columns of `LISTED`."""
+    """Listed base files of the newest slices, whose statistics and filters readers use, in the columns of `LISTED`."""
     latest = {piece.base_file.path for piece in table.data.view.latest_slices() if piece.base_file is not None}
     files = listed_files(table)
     paths = [join_path(row["partition_path"], row["name"]) for row in files.to_pylist()]

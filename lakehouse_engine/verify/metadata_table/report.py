@@ -1,4 +1,4 @@
-"""What a check of a metadata table says."""
+"""Results of a check of a metadata table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MetadataFindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MetadataFinding:
-    """One thing that is wrong. `partition` is the metadata table's; `path` a data file or partition path, or "" for the whole table."""
+    """One difference. `partition` is the metadata table's; `path` a data file or partition path, or "" for the whole table."""
 
     kind: MetadataFindingKind
     partition: str
@@ -35,7 +35,7 @@ class MetadataFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataReport:
-    """What was compared and what is wrong. `instant` is the newest completed write of the table, None where there is none.
+    """What was compared and what is wrong. `instant` is the newest completed write of the table, None if there is none.
 
     `files` are listed files, `statistics` pairs of file and column, `filters` Bloom filters, `keys` entries of the record index; `skipped`
     says what could not be compared, and why.
@@ -57,6 +57,6 @@ class MetadataReport:
 
 
 def named(values: Sequence[str]) -> str:
-    """The first few of some names, and how many more there are."""
+    """The first few names, and the number of others."""
     first = ", ".join(map(repr, values[:_NAMED]))
     return first if len(values) <= _NAMED else f"{first} and {len(values) - _NAMED} more"

@@ -1,4 +1,4 @@
-"""The record index against the rows of the table."""
+"""Compares the record index with the rows of the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = ("key", "partition_path", "file_id")
 
 
 def check_record_index(table: MetadataTable) -> tuple[int, list[MetadataFinding]]:
-    """How many entries the index has, and what is wrong with them. Reads the meta columns of all rows.
+    """Number of entries in the index, and what is wrong with them. Reads the meta columns of all rows.
 
     Raises as `read_arrow`.
     """
@@ -46,7 +46,7 @@ def _rows(table: MetadataTable) -> pa.Table:
 
 
 def _identities(rows: pa.Table, *, by_partition: bool) -> pa.Array:
-    """What an entry of the index is known by: the key, in a partitioned index within its partition."""
+    """Identity of each entry: the key, in a partitioned index together with its partition."""
     keys, paths = (rows.column(name).combine_chunks() for name in ("key", "partition_path"))
     return pc.binary_join_element_wise(paths, keys, "\0") if by_partition else keys
 

@@ -1,4 +1,4 @@
-"""Statistics of columns against footers, and those of partitions against those of their files."""
+"""Compares column statistics with footers, and partition statistics with those of their files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakehouse_engine.verify.metadata_table.report import MetadataFinding, Metad
 
 
 def check_statistics(table: MetadataTable, schema: pa.Schema) -> tuple[int, list[MetadataFinding]]:
-    """How many statistics of columns were compared, and those that are narrower than their files' footers, or count otherwise."""
+    """Number of compared column statistics, and findings for those that are narrower than their file's footer, or have other counts."""
     files = latest_base_files(table)
     bases = list(parsed(files))
     whole = _statistics(table, COLUMN_STATS)
@@ -55,12 +55,12 @@ def _wrong(file: BaseFile, field: pa.Field, known: pa.Table, footer: pq.FileMeta
 
 
 def _is_less(one: pa.Scalar, other: pa.Scalar) -> bool:
-    """Whether a value is less than another one; False where either is not known."""
+    """True if a value is less than another; False if either is unknown."""
     return bool(pc.less(one, other).as_py())
 
 
 def check_partition_statistics(table: MetadataTable, schema: pa.Schema) -> tuple[int, list[MetadataFinding]]:
-    """How many statistics of partitions were compared, and those that are narrower than those of the newest files in the partition."""
+    """Number of compared partition statistics, and findings for those narrower than those of the partition's newest files."""
     of_files, of_partitions = _statistics(table, COLUMN_STATS), _statistics(table, PARTITION_STATS)
     count = 0
     found: list[MetadataFinding] = []

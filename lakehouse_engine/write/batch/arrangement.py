@@ -20,7 +20,7 @@ from lakehouse_engine.sorting.rows import sort_order, sort_rows
 
 
 class SortMode(StrEnum):
-    """Of `hoodie.bulkinsert.sort.mode` (`BulkInsertSortMode`)."""
+    """Values of `hoodie.bulkinsert.sort.mode` (`BulkInsertSortMode`)."""
 
     NONE = "NONE"
     GLOBAL_SORT = "GLOBAL_SORT"

@@ -1,12 +1,12 @@
-"""Which updates of some columns are logged as such: rows with those columns only, whose others stay as they are stored.
+"""Decides which updates of some columns are logged as such: rows with those columns only, whose others stay as they are stored.
 
 As Hudi's `MergeIntoHoodieTableCommand` (`hoodie.spark.sql.merge.into.partial.updates`): in versions 8 and 9, under event time and commit
-time ordering, in tables with meta columns and without partial updates of their own. Unlike there also with a global index, where no
-partition column is updated, so that a record stays where it is.
+time ordering, in tables with meta columns and without partial updates of their own. Unlike there also with a global index, if no partition
+column is updated, so that a record stays where it is.
 
 By commit time Hudi 1.2.0 fails to read a slice in whose logs a row comes after the deletion of its key, behind any partial row (a
-`NullPointerException` in `SparkRecordMergingUtils.mergePartialRecords`). Such slices are written anew, and tables with buckets, which log
-rows without a look, get whole rows.
+`NullPointerException` in `SparkRecordMergingUtils.mergePartialRecords`). Such slices are rewritten, and tables with buckets, which log rows
+without a look, get whole rows.
 """
 
 from __future__ import annotations

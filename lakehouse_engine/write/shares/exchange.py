@@ -1,8 +1,8 @@
 """Rows split by the hash of their record keys: one process writes them, and others read a share each.
 
-All that a write decides, it decides of one record key at a time. So what is known of the keys of one share is all that is needed to plan
-it, and nobody holds the keys of the whole batch. Rows go through files below the table's temporary folder, which all processes share: they
-pass through no other process, and no limit on messages is met.
+A write decides about one record key at a time, so a share can be planned from what is known of its own keys, and no process holds the keys
+of the whole batch. Rows go through files in the table's temporary folder, which all processes share: they pass through no other process,
+and no limit on messages is met.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from lakehouse_engine.write.source import Rows, StagedFile
 _MIX = np.uint32(0x9E3779B1)
 """Spreads hashes of keys that differ in their last letters only (Knuth's multiplicative hashing)."""
 _OPEN = 64
-"""Files that a process keeps open: of each file many parts are read, one after the other."""
+"""Files that a process keeps open: it reads many parts of each file, one after the other."""
 
 
 @dataclass(slots=True)
 class _Opened:
-    """A file that parts are read of, by one thread at a time."""
+    """A file whose parts are read by one thread at a time."""
 
     reader: pa.ipc.RecordBatchFileReader
     lock: Lock = field(default_factory=Lock)
@@ -43,7 +43,7 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Where what is exchanged lies: files in `folder` (relative to the table). Picklable."""
+    """The exchanged files, in `folder` (relative to the table). Picklable."""
 
     storage: Storage
     folder: str
@@ -53,15 +53,15 @@ class Exchange:
         return Exchange, (self.storage, self.folder)
 
     def stage(self, what: str, rows: pa.Table) -> StagedFile:
-        """Rows in a file of their own."""
+        """Write the rows to a file of their own."""
         return StagedFile(self._write(what, rows.schema, [rows]), rows.num_rows)
 
     def split(self, what: str, table: pa.Table, parts: Rows, count: int) -> SplitFile:
-        """The rows of `table` by their part (0 to `count` - 1), in their order."""
+        """Write the rows of `table` by their part (0 to `count` - 1), each part in row order."""
         return self.split_each(what, [(table, parts)], count)[0]
 
     def split_each(self, what: str, tables: Iterable[tuple[pa.Table, Rows]], count: int) -> list[SplitFile]:
-        """As `split`, of several tables one after the other; those of one schema that follow each other share a file."""
+        """As `split`, for several tables in turn; consecutive tables of one schema share a file."""
         split: list[SplitFile] = []
         with _Writing(self, what) as writing:
             for table, parts in tables:
@@ -86,7 +86,7 @@ class Exchange:
         return _Opened(pa.ipc.open_file(self.storage.open_input(path) if local is None else pa.memory_map(local)))
 
     def read_part(self, file: SplitFile, part: int) -> pa.Table | None:
-        """The rows of one part; None where there are none."""
+        """The rows of one part, or None."""
         return self.read(file.path, file.before + sum(1 for count in file.rows[:part] if count)) if file.rows[part] else None
 
     def _write(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> str:
@@ -98,7 +98,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class _Writing:
-    """Writes record batches to new files, one at a time: an attempt of a task that is repeated writes others. A context manager."""
+    """Writes record batches to new files, one at a time; a repeated attempt of a task writes other files. A context manager."""
 
     exchange: Exchange
     what: str
@@ -115,7 +115,7 @@ class _Writing:
             self._open.__exit__(kind, error, trace)
 
     def place(self, schema: pa.Schema) -> tuple[str, int]:
-        """The file that batches of that schema go to next, and how many are in it before them."""
+        """The file for the next batches of that schema, and the number of batches already in it."""
         if self._schema is None or not self._schema.equals(schema, check_metadata=True):
             with self._errors():
                 self._open.close()
@@ -126,7 +126,7 @@ class _Writing:
         return self._path, self._batches
 
     def add(self, tables: Iterable[pa.Table]) -> int:
-        """Tables of the schema of the last `place`; how many batches they became."""
+        """Write tables with the schema of the last `place`; returns the number of batches that they became."""
         assert self._writer is not None
         before = self._batches
         with self._errors():
@@ -144,8 +144,8 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True)
 class SplitFile:
-    """A record batch of an Arrow IPC file for each part that has rows; `rows` counts those of every part. There are `before` others before
-    them in the file.
+    """One record batch of an Arrow IPC file for each part that has rows. `rows` counts the rows of every part; `before` batches of others
+    precede them in the file.
     """
 
     path: str
@@ -154,5 +154,5 @@ class SplitFile:
 
 
 def shares_of(keys: pa.Array, count: int) -> Rows:
-    """The share of every record key, of `count` ones."""
+    """The share (0 to `count` - 1) of every record key."""
     return np.asarray((java_string_hash(keys) * _MIX) >> np.uint32(8), dtype=np.int64) % count

@@ -1,4 +1,4 @@
-"""Where the keys of one share are stored, and what is known of the stored rows. Implements `locate.target.Located`."""
+"""Finds where the keys of one share are stored, and what is known of the stored rows. Implements `locate.target.Located`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS
 
 @dataclass(frozen=True, slots=True)
 class StoredShare:
-    """What one slice has of the keys of a share. Implements `settle.StoredSide`."""
+    """Keys of a share that one slice stores. Implements `settle.StoredSide`."""
 
     piece: FileSlice
     base_rows: int
@@ -43,7 +43,7 @@ class StoredShare:
         at = pc.index_in(keys, value_set=self.in_logs.column(KEY))
         found = np.asarray(at.drop_null()).astype(np.int64)
         states = np.asarray(self.in_logs.column(STATE)).astype(np.int64)[found]
-        # Rows of logs are those of the whole table here, in which deletions have none.
+        # Here, row numbers of logs count in the whole table of logged keys, in which deletions have none.
         rows[np.asarray(at.is_valid())] = np.where(states >= 0, found, states)
         data = self.in_logs.drop_columns([KEY, STATE, DELETED_AT])
         deleted_at = self.in_logs.column(DELETED_AT).combine_chunks()
@@ -58,7 +58,7 @@ class StoredShare:
 
 @dataclass(frozen=True, slots=True)
 class LocatedShare:
-    """The slices of a table, each with what it has of the keys of one share."""
+    """The slices of a table, each with the keys of one share that it stores."""
 
     is_global: bool
     shares: dict[FileGroupId, StoredShare]
@@ -74,7 +74,7 @@ class LocatedShare:
         is_global: bool,
         rules: MergeRules | None,
     ) -> LocatedShare:
-        """`stored[i]` is what was dealt of `slices[i]`."""
+        """Read the share's part of the dealt keys; `stored[i]` are those of `slices[i]`."""
         shares = {}
         for piece, dealt in zip(slices, stored, strict=True):
             base, logs = (None if file is None else exchange.read_part(file, share) for file in (dealt.base, dealt.logs))
@@ -86,7 +86,8 @@ class LocatedShare:
         return self.shares[piece.group]
 
     def find(self, batch: Batch) -> Found:
-        """All slices of a partition are asked at once, and all of a table whose keys are unique in it."""
+        """Where the batch's keys are stored. Looks through all slices of a partition at once, or of the table if its keys are unique in it.
+        """
         found = Found([], [])
         if self.is_global:
             _ask(found, batch.keys, None, list(self.shares.values()))
@@ -103,7 +104,7 @@ class LocatedShare:
 def located_numbers(
     exchange: Exchange, share: int, slices: Sequence[FileSlice], dealt: Sequence[SplitFile], numbers: Batch
 ) -> list[FoundNumbers]:
-    """Which of the numbers of a share are in which slices; `dealt[i]` is what was dealt of `slices[i]`."""
+    """Numbers of a share by the slice that stores them; `dealt[i]` are the dealt numbers of `slices[i]`."""
     read = [(piece, exchange.read_part(file, share)) for piece, file in zip(slices, dealt, strict=True)]
     stored = [(piece, table) for piece, table in read if table is not None]
     hits = _hits(numbers.keys, None, [table for _, table in stored])
@@ -115,13 +116,13 @@ def located_numbers(
 
 
 def _ask(found: Found, keys: pa.Array, rows: Rows | None, slices: Sequence[StoredShare]) -> None:
-    """Which slices have which of the keys (of rows `rows` of the batch, None for all of them)."""
+    """Add to `found` which slices have which of the keys (of the batch's `rows`; None for all)."""
     in_bases = _hits(keys, rows, [one.in_base for one in slices])
     in_logs = _hits(keys, rows, [one.in_logs for one in slices])
     for one, (at, hits), (_, logged) in zip(slices, in_bases, in_logs, strict=True):
         if not len(hits) and not len(logged):
             continue
-        if one.rules is not None:  # nobody asks for places in a table without logs
+        if one.rules is not None:  # places are used only for tables with logs
             found.places.append((one.piece, np.union1d(hits, logged).astype(np.int64)))
         if len(hits):
             assert one.piece.base_file is not None
@@ -131,7 +132,7 @@ def _ask(found: Found, keys: pa.Array, rows: Rows | None, slices: Sequence[Store
 
 
 def _hits(keys: pa.Array, rows: Rows | None, tables: Sequence[pa.Table | None]) -> list[tuple[Rows, Rows]]:
-    """Of each table the rows that have one of the keys, ascending, and the rows of the batch that these are of."""
+    """For each table: its rows with one of the keys, ascending, and the batch's rows with the same keys."""
     lengths = [0 if table is None else table.num_rows for table in tables]
     stored = [table.column(KEY) for table in tables if table is not None]
     if not stored or not len(keys):

@@ -1,7 +1,7 @@
 """Plans a batch in shares: deal the rows, deal what is stored, plan each share, place new records, route changes to file groups.
 
-Every step is a call of the task runner over files of the table's temporary folder. The process that leads it holds counts, names of files,
-partition paths, and in columns what each share has for which file group; no key or row of the batch.
+Every step is a call of the task runner over files in the table's temporary folder. The leading process holds counts, file names, partition
+paths and, in columns, what each share has for which file group; no key or row of the batch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _EVERYTHING = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Rows that a write was given, and which of them count."""
+    """Rows given to a write, and which of them count."""
 
     source: RowSource
     reduction: Reduction
@@ -52,7 +52,8 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class RoutedPlan:
-    """Tasks of a commit, for `run_routed`. As `write.plan.write_plan.WritePlan`, whose rows it names by files; `duplicates` as `Batch`."""
+    """Tasks of a commit, for `run_routed`. Like `write.plan.write_plan.WritePlan`, but rows are named by files; `duplicates` as in `Batch`.
+    """
 
     tasks: list[RoutedTask]
     planned: Mapping[str, tuple[HoodieWriteStat, ...]]
@@ -73,10 +74,10 @@ def _any_found(missing: int, asked: int) -> None:
 
 @dataclass(slots=True)
 class Shares:
-    """A write planned in shares: `partitions` first, then `plan`.
+    """A write planned in shares: call `partitions` first, then `plan`.
 
-    `replaced` are stored rows that go by their numbers; then no key is looked up. `check_found` is told how many of them are not stored any
-    more, and how many there are.
+    `replaced` has the numbers (`_hoodie_commit_seqno`) of stored rows to drop; then no key is looked up. `check_found` gets the count of
+    those that are no longer stored, and the count of all.
     """
 
     runner: TaskRunner
@@ -89,7 +90,7 @@ class Shares:
     _dealing: Dealing = field(default_factory=lambda: Dealing(1))
 
     def partitions(self) -> frozenset[str]:
-        """The partition paths that the rows come with."""
+        """Partition paths of the given rows."""
         self.batch = replace(self.batch, source=shared_source(self.runner, self.exchange, self.batch.source))
         found = partitions_of(self.runner, self.batch.source)
         if self.deletions is not None:
@@ -100,7 +101,7 @@ class Shares:
         return found
 
     def plan(self, partitions: frozenset[str]) -> RoutedPlan:
-        """The tasks of the commit. Raises as `split_rows` and the planners."""
+        """Tasks of the commit. Raises as `split_rows` and the planners."""
         slices = self._slices(partitions)
         if self.replaced is not None:
             return self._replacement(self.replaced, slices)
@@ -108,7 +109,7 @@ class Shares:
         return self._routed(work.write, self._planned(work))
 
     def _replacement(self, replaced: Given, slices: Sequence[FileSlice]) -> RoutedPlan:
-        """Rows that are not in the files that they name are looked for in all."""
+        """Plan with replaced rows. Rows that are not in the files that they name are looked for in all files."""
         everywhere = self.write.target.view.latest_slices()
         named = everywhere
         if FILE_NAME in replaced.source.column_names:
@@ -131,7 +132,7 @@ class Shares:
         return self.runner.run(plan_share, [ShareTask(work, number) for number in range(work.shares)], name="plan")
 
     def _work(self, slices: Sequence[FileSlice]) -> ShareWork:
-        """What is to be planned, dealt, of the table as far as those slices go."""
+        """What the shares are planned from: the dealt rows, and the table reduced to those slices."""
         self._dealing = Dealing(self._count(slices), self.write.context.layout)
         write = self._known(slices)
         stored = self._stored(write.target, slices)
@@ -150,7 +151,7 @@ class Shares:
         return Dealt(given.source, tuple(files), given.reduction)
 
     def _count(self, slices: Sequence[FileSlice]) -> int:
-        """How many shares: by the rows of the batch, and by what is stored where their keys may be."""
+        """Number of shares, by the rows of the batch and the stored bytes where their keys may be."""
         rows = sum(one.source.num_rows for one in (self.batch, self.deletions, self.replaced) if one is not None)
         stored = sum(piece.base_file.size for piece in slices if piece.base_file is not None) if self._looks_up else 0
         wanted = max(2 * self.runner.parallelism, -(-rows // _ROWS_OF_SHARE), -(-stored // _STORED_BYTES_OF_SHARE))
@@ -166,12 +167,12 @@ class Shares:
 
     @property
     def _looks_up(self) -> bool:
-        """Whether keys are held against stored ones; in a table with buckets a share looks into their files itself."""
+        """True if keys are compared with stored ones. In a table with buckets each share looks into their files itself."""
         looks = self.write.operation in _LOOKING_UP or looks_up_inserts(self.write.operation, self.write.context.options)
         return looks and not (self.write.all_new or self.replaced) and self.write.context.layout is None
 
     def _slices(self, partitions: frozenset[str]) -> list[FileSlice]:
-        """Slices that planning asks about, by partition."""
+        """Slices that planning needs, by partition."""
         if self.write.all_new or not (self._looks_up or self.write.context.layout is not None):
             return []
         if self.write.context.is_global:
@@ -179,7 +180,7 @@ class Shares:
         return [piece for path in sorted(partitions) for piece in self.write.target.view.latest_slices(path)]
 
     def _known(self, slices: Sequence[FileSlice]) -> Write:
-        """The write, with the table as far as those slices go, to be sent."""
+        """The write to send to tasks, with the table reduced to those slices."""
         logs = self.write.target.logs
         return self.write.to(view=KnownSlices.of(slices), logs=None if logs is None else logs.of_slices(slices))
 
@@ -193,7 +194,7 @@ class Shares:
         return tuple(itertools.chain.from_iterable(self.runner.run(deal_stored, tasks, name="keys")))
 
     def _together(self, target: Target, slices: Sequence[FileSlice]) -> list[tuple[LoggedSlice, ...]]:
-        """Slices that go into one file: each share reads what there is of it in all files."""
+        """Slices grouped for one file each: every share reads its part of all files."""
         return shared_out([_logged(target, piece) for piece in slices], self.runner)
 
     # tasks
@@ -213,7 +214,7 @@ class Shares:
         return RoutedPlan(tasks, profile, sum(share.moves for share in planned), sum(share.duplicates for share in planned))
 
     def _touched(self, write: Write, slices: Sequence[RoutedSlice]) -> Write:
-        """What writing asks about: slices that take new records may be others than those whose keys were held against the batch's."""
+        """The write with the slices to be changed: new records may go to slices that planning did not need."""
         logs = self.write.target.logs
         return write if logs is None else write.to(logs=logs.of_slices([one.piece for one in slices]))
 
@@ -237,7 +238,7 @@ class Shares:
             yield RoutedTask(work, files, number, tuple(slices[one] for one in chosen))
 
     def _places(self, told: Sequence[Routed]) -> tuple[list[RoutedSlice], list[NewRows]]:
-        """Slices that change, and new groups: new records go to small files first."""
+        """Changed slices, and new groups. New records go to small files first."""
         changed = {routed.place: routed for routed in told if isinstance(routed.place, FileGroupId)}
         takes: dict[FileGroupId, NewRows] = {}
         created: list[NewRows] = []
@@ -254,7 +255,7 @@ class Shares:
         return [RoutedSlice(pieces[group], changed.get(group), takes.get(group)) for group in pieces], created
 
     def _assigned(self, place: tuple[str, int | None], routed: Routed) -> tuple[dict[FileGroupId, NewRows], list[NewRows]]:
-        """The new records of a partition, in the order of the batch: those for small files, and those for each new group."""
+        """Divides the new records of a partition, in the order of the batch: those for small files, and those for each new group."""
         batch = Batch.of_nothing(self.batch.source)
         write = self.write.to(view=KnownSlices({})) if self.write.all_new else self.write
         places = no_changes(write, batch).places
@@ -268,7 +269,7 @@ class Shares:
         return dict(zip(bases, parts[:known], strict=True)), parts[known:]
 
     def _pieces(self, groups: set[FileGroupId]) -> dict[FileGroupId, FileSlice]:
-        """The slices of some groups, by partition and file id."""
+        """Slices of some groups, by partition and file id."""
         partitions = sorted({group.partition_path for group in groups})
         slices = (piece for path in partitions for piece in self.write.target.view.latest_slices(path))
         return {piece.group: piece for piece in slices if piece.group in groups}
@@ -287,7 +288,7 @@ _LOOKING_UP = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
 
 
 def _sent(routed: Routed) -> Routed:
-    """Without what is of use for the placing alone."""
+    """Without `blocks`, which only placing needs."""
     return replace(routed, blocks={})
 
 

@@ -1,4 +1,4 @@
-"""What runs per file group of a batch that was planned in shares: gather what they have for it, and write it as any write does."""
+"""The work for a file group of a batch that was planned in shares: gather what the shares have for it, then write it as any write does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lakehouse_engine.write.tasks.base_files import NO_ROWS, FileContext, WriteS
 
 @dataclass(frozen=True, slots=True)
 class NewRows:
-    """New records of a partition (and bucket): those with row numbers from `low` (inclusive) to `high`, about `count`."""
+    """New records of a partition (and bucket): row numbers from `low` (inclusive) to `high` (exclusive), about `count`."""
 
     place: tuple[str, int | None]
     routed: Routed
@@ -37,7 +37,7 @@ class NewRows:
 
 @dataclass(frozen=True, slots=True)
 class RoutedSlice:
-    """A slice that changes: what shares have for it, and new records that it takes."""
+    """A slice that changes: what shares have for it, and the new records that go to it."""
 
     piece: FileSlice
     routed: Routed | None
@@ -52,16 +52,16 @@ class RoutedSlice:
 
     @property
     def inserted(self) -> int:
-        """Records that its base file takes."""
+        """New records for its base file."""
         return self.count(Kind.INSERT) + (0 if self.inserts is None else self.inserts.count)
 
     @property
     def logged(self) -> int:
-        """Rows that a log takes, or a slice that is written anew with its logs."""
+        """Changed rows for its log, or for a rewrite of the slice with its logs."""
         return self.count(Kind.UPDATE, Kind.REVIVED, Kind.UNSEEN)
 
     def changed(self, *, is_appended: bool) -> int:
-        """Rows that are changed or deleted: by key, or where a base file alone is written anew by their position in it."""
+        """Rows that are changed or deleted: by key, or by position if only a base file is rewritten."""
         if is_appended or self.piece.log_files:
             return self.logged + self.count(Kind.KEY, Kind.SEQNO)
         return self.count(Kind.UPDATE, Kind.GONE)
@@ -69,8 +69,8 @@ class RoutedSlice:
 
 @dataclass(frozen=True, slots=True)
 class RoutedWork:
-    """What all tasks of a commit share. `source` has the rows of the batch and behind them those made of them; `paths`, what each share has
-    for them.
+    """What all tasks of a commit share. `source` has the rows of the batch, then the rows made from them; `paths` are the files that each
+    share wrote.
     """
 
     exchange: Exchange
@@ -82,7 +82,7 @@ class RoutedWork:
 
 @dataclass(frozen=True, slots=True)
 class RoutedTask:
-    """Slices and new groups of one task of the commit, whose number is `task`; several slices only where all are appended to."""
+    """Slices and new groups of task number `task` of the commit; several slices only if all are appended to."""
 
     work: RoutedWork
     files: FileContext
@@ -92,7 +92,7 @@ class RoutedTask:
 
 
 def run_routed(task: RoutedTask) -> list[WriteStatus]:
-    """Raises as the tasks of `write.plan`."""
+    """Write the task's file groups. Raises as the tasks of `write.plan`."""
     work = task.work
     plan = no_changes(replace(work.write, files=task.files), Batch.of_nothing(work.source))
     for one in task.slices:

@@ -1,6 +1,7 @@
-"""Changes of one share on their way to the file groups that they are for: written by who plans the share, read by who writes the group.
+"""Changes of one share on their way to their file groups: the process that plans the share writes them, the one that writes the group reads
+them.
 
-Who leads the write has in columns where they are (`RoutedShare`), and makes one object of those for a file group (`by_place`).
+The leading process keeps in columns where they are (`RoutedShare`), and makes one object for each file group (`by_place`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _SCHEMA = pa.schema([(_KIND, pa.int8()), (_ROW, pa.int64()), (_AT, pa.int64()), 
 _BLOCK_BITS = 16
 
 PlaceId = FileGroupId | tuple[str, int | None]
-"""A file group, or new records of a partition (and a bucket, where the table has some)."""
+"""A file group, or the new records of a partition (and bucket, in a table with buckets)."""
 
 _PARTITION, _FILE_ID, _BUCKET, _REWRITE = "partition", "file_id", "bucket", "rewrite"
 _PLACES = pa.schema([
@@ -55,7 +56,7 @@ _PLACES = pa.schema([
 class RoutedShare:
     """What one share has for others: batch `i` of the file `path` ("": nothing) is for the place in row `i` of `places`.
 
-    `blocks`, by batch, says of new records how many there are of every 65,536 row numbers.
+    `blocks`, by batch, counts its new records for every 65,536 row numbers.
     """
 
     path: str = ""
@@ -65,10 +66,10 @@ class RoutedShare:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What all shares have for one place: batch `batches[i]` of the file of the share `shares[i]`. `counts` by `Kind`. `blocks`, of new
-    records, says how many there are of every 65,536 row numbers.
+    """What all shares have for one place: batch `batches[i]` of the file of the share `shares[i]`. `counts` by `Kind`. `blocks` counts new
+    records for every 65,536 row numbers.
 
-    Shares times places are many: so there is one of these for each place, and none for each part.
+    There are many pairs of share and place, so there is one object for each place, and none for each pair.
     """
 
     place: PlaceId
@@ -88,7 +89,7 @@ class _Part:
 
 
 def route(exchange: Exchange, plan: Changes, numbers: Callable[[Rows], Rows]) -> RoutedShare:
-    """Write the changes of a share; `numbers` maps numbers of rows to those by which others find them."""
+    """Write the changes of a share; `numbers` maps row numbers to those that other processes use."""
     parts = list(_parts(plan, numbers))
     if not parts:
         return RoutedShare()
@@ -99,7 +100,7 @@ def route(exchange: Exchange, plan: Changes, numbers: Callable[[Rows], Rows]) ->
 
 
 def by_place(shares: Sequence[RoutedShare]) -> list[Routed]:
-    """What there is for each place."""
+    """What the shares have, by place."""
     places = pa.concat_tables(share.places for share in shares)
     if not places.num_rows:
         return []
@@ -120,7 +121,7 @@ def by_place(shares: Sequence[RoutedShare]) -> list[Routed]:
 
 
 def _place_ids(places: pa.Table) -> tuple[list[PlaceId], Rows]:
-    """Every place once, and which of them each row is."""
+    """The distinct places, and the index of each row's place among them."""
     encoded = [_encoded(places.column(name)) for name in (_PARTITION, _FILE_ID, _BUCKET)]
     code = np.zeros(places.num_rows, np.int64)
     for codes, values in encoded:
@@ -131,8 +132,9 @@ def _place_ids(places: pa.Table) -> tuple[list[PlaceId], Rows]:
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[Rows, list[Any]]:
-    """Numbers of the values of a column, -1 for null, and the values with a null behind them. Chunks stay apart: together, texts may be too
-    much for one array.
+    """Indices of a column's values (-1 for null), and the values followed by a null.
+
+    Chunks stay apart: together, texts may be too large for one array.
     """
     chunks = column.dictionary_encode().chunks
     codes = [np.asarray(chunk.indices.fill_null(-1)).astype(np.int64) for chunk in chunks]
@@ -197,7 +199,7 @@ def _of_slice(change: SliceChange) -> list[_Told]:
 
 
 def _rows(kind: Kind, rows: Rows | None, at: Rows | None, texts: pa.Array | None, numbers: Callable[[Rows], Rows]) -> pa.Table | None:
-    """None for nothing, which most of what could be said of a place is."""
+    """Rows of one kind; None if there are none, the common case."""
     count = len(next(one for one in (rows, at, texts) if one is not None))
     return None if not count else pa.table({
         _KIND: pa.array(np.full(count, kind, np.int8)),
@@ -215,7 +217,7 @@ class Told:
 
     @classmethod
     def read(cls, exchange: Exchange, paths: Sequence[str], routed: Routed | None) -> Told:
-        """`paths`: where each share has put what it has."""
+        """Read it; `paths` are the files that each share wrote."""
         parts = () if routed is None else zip(routed.shares.tolist(), routed.batches.tolist(), strict=True)
         return cls(pa.concat_tables([_SCHEMA.empty_table(), *(exchange.read(paths[share], batch) for share, batch in parts)]))
 
@@ -238,7 +240,7 @@ class Told:
 
 
 def add_changes(plan: Changes, piece: FileSlice, told: Told, inserts: Rows, numbers: Callable[[Rows], Rows], *, rewrite: bool) -> None:
-    """Add what was told of a slice to a plan, as one process would have planned it; `inserts` are new records that it takes."""
+    """Add the routed changes of a slice to a plan, as if one process had planned it; `inserts` are new records that go to the slice."""
     positions, rows = told.positions(Kind.UPDATE), told.numbers(Kind.UPDATE)
     order = np.argsort(positions, kind="stable")
     positions, rows = positions[order], numbers(rows[order])
@@ -267,7 +269,7 @@ def _add_to_slice(plan: DeltaPlan, piece: FileSlice, told: Told, numbers: Callab
 
 
 def cut_points(blocks: Mapping[int, int], ranks: Sequence[int]) -> list[int]:
-    """Row numbers below which there are about as many new records as each of the ascending `ranks` says; exactly at the ends."""
+    """Row numbers below which there are about as many new records as each of the ascending `ranks` says; exact at block ends."""
     numbers = np.array(sorted(blocks), np.int64)
     until = np.cumsum([blocks[number] for number in numbers.tolist()])
     cuts = []

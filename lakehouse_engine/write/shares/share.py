@@ -31,28 +31,28 @@ _PATCH_BITS = 40
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """A batch that was dealt into shares, and which of its rows count."""
+    """A batch dealt into shares, and which of its rows count."""
 
     source: RowSource
     files: tuple[SplitFile, ...]
     reduction: Reduction
 
     def share(self, exchange: Exchange, number: int) -> Batch:
-        """Raises as `Reduction.of`."""
+        """The batch of one share. Raises as `Reduction.of`."""
         source = share_source(self.source, [exchange.read_part(file, number) for file in self.files])
         return self.reduction.of(source, source.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class DealtNumbers:
-    """Stored rows that go by their numbers, and the numbers of the rows of `slices`, both dealt: `stored[i]` is of `slices[i]`."""
+    """Stored rows to drop by their numbers, and the numbers of the rows of `slices`, both dealt: `stored[i]` are those of `slices[i]`."""
 
     rows: Dealt
     slices: tuple[FileSlice, ...]
     stored: tuple[SplitFile, ...]
 
     def find(self, exchange: Exchange, number: int) -> tuple[list[FoundNumbers], int]:
-        """Where the rows of a share are, and how many of them are nowhere."""
+        """Where the rows of a share are stored, and how many of them are not."""
         numbers = self.rows.share(exchange, number)
         found = located_numbers(exchange, number, self.slices, self.stored, numbers)
         return found, unfound(numbers, found)
@@ -60,10 +60,10 @@ class DealtNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ShareWork:
-    """What the planning of every share has in common.
+    """What the planning of all shares has in common.
 
-    `stored[i]` is what was dealt of `slices[i]`; None where nothing has to be. `numbers`: rows of the batch come in the place of those, and
-    are not compared with what is stored.
+    `stored[i]` are the dealt keys of `slices[i]`; None if no keys are looked up. `numbers`: rows of the batch replace the stored rows of
+    those numbers, and are not compared with what is stored.
     """
 
     exchange: Exchange
@@ -86,9 +86,9 @@ class ShareTask:
 
 @dataclass(frozen=True, slots=True)
 class PlannedShare:
-    """What a share changes. Rows made while it was planned are in `patches`; `duplicates` and `moves` as those of a batch and a plan.
+    """What a share changes. `patches` has the rows made during planning; `duplicates` and `moves` are those of a batch and a plan.
 
-    `unseen` rows that were to go by their numbers are in none of the slices that were looked through.
+    `unseen` counts rows to drop by number that none of the searched slices has.
     """
 
     routed: RoutedShare
@@ -99,7 +99,7 @@ class PlannedShare:
 
 
 def plan_share(task: ShareTask) -> PlannedShare:
-    """Raises as the planners, and `DuplicateKeyError`."""
+    """Plan one share. Raises as the planners, and `DuplicateKeyError`."""
     work = task.work
     try:
         batch = work.batch.share(work.exchange, task.number)
@@ -131,7 +131,7 @@ def _planned(work: ShareWork, number: int, batch: Batch, gone: Sequence[FoundNum
 
 
 def _all_new(write: Write, batch: Batch) -> Changes:
-    """Every row goes to a new file group, whatever there is."""
+    """Plan a new file group for every row, whatever is stored."""
     if write.drops_deletions:
         batch = living(batch, write.context.marks)
     plan, layout = no_changes(write, batch), write.context.layout
@@ -143,7 +143,7 @@ def _all_new(write: Write, batch: Batch) -> Changes:
 
 
 def _patches(work: ShareWork, source: RowSource) -> tuple[Rows, StagedFile | None]:
-    """The rows of a batch that are not as they were given any more, in a file of their own."""
+    """Numbers of the batch's rows that planning changed, and a file of those rows."""
     patched = _patched(source)
     if not len(patched):
         return patched, None
@@ -155,7 +155,9 @@ def _patched(source: RowSource) -> Rows:
 
 
 def _renumbered(rows: Rows, patched: Rows, share: int) -> Rows:
-    """Patched rows by numbers that no row of the batch has, until it is known how many each share has (`Renumbering`)."""
+    """Row numbers with those of patched rows replaced by numbers outside the batch, until the counts of all shares are known
+    (`Renumbering`).
+    """
     if not len(patched) or not len(rows):
         return rows
     at = np.minimum(np.searchsorted(patched, rows), len(patched) - 1)
@@ -164,7 +166,7 @@ def _renumbered(rows: Rows, patched: Rows, share: int) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Renumbering:
-    """Row numbers of patched rows in a source in which the rows of the batch come first: `starts[i]` is where those of share i begin."""
+    """Maps numbers of patched rows to row numbers in a source that begins with the batch: `starts[i]` is where those of share i begin."""
 
     starts: tuple[int, ...] = field(default=())
 

@@ -1,4 +1,4 @@
-"""Deals the rows of a batch into shares: what planning reads of them, with their numbers."""
+"""Deals the rows of a batch into shares: the columns that planning reads, with row numbers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 from lakehouse_engine.write.source import MemorySource, Rows, RowSource, StagedSource
 
 ROW = "_hoodie_row"
-"""Column with the number of a row in its source; a name that no column of a table has."""
+"""Column with the number of a row in its source; no column of a table has this name."""
 _PIECE = 1_000_000
 """Rows that one task deals."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
-    """Deal `count` rows of `source` from its row `first` on, whose numbers in the whole batch begin with `number`."""
+    """Deal `count` rows of `source` from its row `first` on; the first has `number` in the whole batch."""
 
     exchange: Exchange
     source: RowSource
@@ -39,7 +39,7 @@ class SplitTask:
 
 @dataclass(frozen=True, slots=True)
 class PathsTask:
-    """Look for the partition paths, or the files, of `count` rows of `source` from its row `first` on."""
+    """Find the partition paths, or the files, of `count` rows of `source` from its row `first` on."""
 
     source: RowSource
     first: int
@@ -47,7 +47,7 @@ class PathsTask:
 
 
 def partitions_of(runner: TaskRunner, source: RowSource) -> frozenset[str]:
-    """The partition paths that rows come with."""
+    """Partition paths of the rows."""
     tasks = [PathsTask(part, first, count) for part, first, count, _ in _pieces(source)]
     return frozenset(itertools.chain.from_iterable(runner.run(paths_of_rows, tasks, name="paths")))
 
@@ -58,7 +58,7 @@ def paths_of_rows(task: PathsTask) -> list[str]:
 
 
 def files_of(runner: TaskRunner, source: RowSource) -> set[tuple[str, str]]:
-    """Partition paths and file names that stand in the rows."""
+    """Partition paths and file names that the rows name."""
     tasks = [PathsTask(part, first, count) for part, first, count, _ in _pieces(source)]
     return set(itertools.chain.from_iterable(runner.run(files_of_rows, tasks, name="paths")))
 
@@ -76,7 +76,7 @@ def split(runner: TaskRunner, exchange: Exchange, source: RowSource, columns: Se
 
 
 def _pieces(source: RowSource) -> Iterator[tuple[RowSource, int, int, int]]:
-    """Parts of a source: which of its parts, from which row of that on, how many rows, and the number of the first in the whole."""
+    """Pieces of a source: the part, its first row, the number of rows, and the first row's number in the whole."""
     number = 0
     for part in source.parts():
         for first in range(0, part.num_rows, _PIECE):
@@ -85,7 +85,7 @@ def _pieces(source: RowSource) -> Iterator[tuple[RowSource, int, int, int]]:
 
 
 def split_rows(task: SplitTask) -> SplitFile:
-    """Raises as `Dealing.shares`."""
+    """Deal the rows of one task. Raises as `Dealing.shares`."""
     table = task.source.slice(task.first, task.count).select(list(task.columns))
     paths = table.column(PARTITION_PATH).combine_chunks().cast(DICTIONARY_TYPE)
     paths = pa.concat_arrays(paths.chunks) if isinstance(paths, pa.ChunkedArray) else paths
@@ -96,7 +96,7 @@ def split_rows(task: SplitTask) -> SplitFile:
 
 
 def shared_source(runner: TaskRunner, exchange: Exchange, source: RowSource) -> RowSource:
-    """The same rows where every task finds them: those in this process's memory are written to files, unless tasks run in it."""
+    """The same rows where every task finds them: rows in memory are written to files, unless tasks run in this process."""
     if isinstance(source, DatedSource):
         return replace(source, source=shared_source(runner, exchange, source.source))
     if isinstance(runner, LocalRunner) or not isinstance(source, MemorySource):
@@ -107,7 +107,7 @@ def shared_source(runner: TaskRunner, exchange: Exchange, source: RowSource) -> 
 
 @dataclass(frozen=True, slots=True)
 class ShareSource:
-    """The rows of one share, under their numbers in `whole`: columns in `narrow` (rows `rows`, ascending) are at hand."""
+    """The rows of one share, under their numbers in `whole`. Columns in `narrow` (rows `rows`, ascending) are at hand."""
 
     whole: RowSource
     rows: Rows
@@ -140,7 +140,7 @@ class ShareSource:
 
 
 def share_source(whole: RowSource, tables: Sequence[pa.Table | None]) -> ShareSource:
-    """The rows of one share as they were read of each file, in order."""
+    """The rows of one share, from the tables read of each file, in order."""
     found = [table for table in tables if table is not None]
     if not found:
         names = [RECORD_KEY, PARTITION_PATH]

@@ -1,4 +1,4 @@
-"""Deals what is stored in slices into shares: the keys of base files with their positions, and what logs say of keys."""
+"""Deals what slices store into shares: the keys of base files with their positions, and what logs say of keys."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lakehouse_engine.write.shares.dealing import Dealing
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 
 KEY, AT, STATE, DELETED_AT = "_hoodie_key", "_hoodie_at", "_hoodie_state", "_hoodie_deleted_at"
-"""Columns with the record key, the position in the base file, what the key ended as in the logs (at least 0 for a row) and with which
-ordering value it was deleted; names that no column of a table has.
+"""Columns with the record key, the position in the base file, the key's final state in the logs (at least 0 for a row), and the ordering
+value of its deletion; no column of a table has these names.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTask:
-    """Deal the keys of some slices. `reader` reads them where the table has logs; then the ordering values that decide come with them."""
+    """Deal the keys of some slices. With a `reader`, given for tables with logs, the deciding ordering values come with them."""
 
     exchange: Exchange
     storage: Storage
@@ -48,7 +48,7 @@ class StoredSlice:
 
 
 def deal_stored(task: StoredTask) -> list[StoredSlice]:
-    """Each of the slices in turn, of which one is in memory at a time. Raises as `iter_base_file`, `scan_logs` and `fold_logs`."""
+    """Deal the keys of each slice, one slice in memory at a time. Raises as `iter_base_file`, `scan_logs` and `fold_logs`."""
     rows: list[int] = []
 
     def bases() -> Iterator[pa.Table]:
@@ -79,7 +79,7 @@ def _all_logged(task: StoredTask) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class NumbersTask:
-    """Deal the numbers (`_hoodie_commit_seqno`) of the rows of some slices, with their places in them. `reader` as in `StoredTask`."""
+    """Deal the numbers (`_hoodie_commit_seqno`) of the rows of some slices, with their positions. `reader` as in `StoredTask`."""
 
     exchange: Exchange
     storage: Storage
@@ -89,7 +89,7 @@ class NumbersTask:
 
 
 def deal_numbers(task: NumbersTask) -> list[SplitFile]:
-    """Of each of the slices. Raises as `iter_base_file` and `SliceReader.iter`."""
+    """Deal the numbers of each slice. Raises as `iter_base_file` and `SliceReader.iter`."""
     return _dealt(task, "numbers", (_with_numbers(task, piece) for piece in task.pieces))
 
 
@@ -110,7 +110,7 @@ def _numbered(task: NumbersTask, piece: LoggedSlice) -> Iterator[pa.Table]:
 
 
 def _dealt(task: StoredTask | NumbersTask, what: str, tables: Iterable[pa.Table]) -> list[SplitFile]:
-    """Each of the tables by the shares of its keys."""
+    """Each table, split by the shares of its keys."""
     keyed = ((table, pa.concat_arrays([pa.array([], pa.string()), *table.column(KEY).chunks])) for table in tables)
     return task.exchange.split_each(what, ((table, task.dealing.shares(keys)) for table, keys in keyed), task.dealing.count)
 
@@ -135,7 +135,7 @@ def _with_keys(keys: pa.Array | pa.ChunkedArray, start: int, rows: pa.Table) -> 
 
 
 def _logged(piece: LoggedSlice, reader: SliceReader) -> pa.Table:
-    """What the logs of a slice say of every key that they have."""
+    """Final state of every key in the logs of a slice."""
     wanted = plain(projected_schema(reader.schema, reader.rules.columns(reader.schema, base=False)))
     scanned = scan_logs(reader.storage, piece, reader.scope)
     outcome = fold_logs(scanned.blocks, wanted, reader.rules)

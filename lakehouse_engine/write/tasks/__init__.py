@@ -1,1 +1,1 @@
-"""What runs per file of a commit, on an executor or in a thread."""
+"""The work done for each file of a commit, on an executor or in a thread."""

@@ -1,7 +1,7 @@
-"""What runs per task of a delta commit: append changed rows and deleted keys of some file groups to new log files.
+"""One task of a delta commit: appends changed rows and deleted keys of some file groups to new log files.
 
-Each group gets one new log file, with a marker before it. Rows pass through a `BucketBuffer` in windows of the source, so that a task
-holds no more of a batch than `write.task.max.size` allows.
+Each group gets one new log file, with a marker before it. Rows pass through a `BucketBuffer` in windows of the source, so that a task holds
+no more of a batch than `write.task.max.size` allows.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ NO_KEYS = pa.array([], pa.string())
 
 _MEGABYTE = 1024 * 1024
 _GROUPS = 64
-"""File groups of a task: each may have a file open."""
+"""Most file groups of a task: each may have a file open."""
 _WINDOW_ROWS = 256 * 1024
 _WINDOW_SHARE = 4
 _SAMPLE = 64
 _AVRO_BLOCK = 512 * _MEGABYTE
-"""Avro blocks are made of binary arrays, whose offsets end at two gigabytes."""
+"""Largest Avro block: it is made of binary arrays, whose offsets end at two gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class GroupAppend:
     """What a file group gets.
 
     `piece` is the slice as it is. `base_instant` goes into the log file's name: the slice's, or that of a pending compaction. `rows`
-    (ascending) are rows of the source to log, of which `inserts` are of keys that were not stored; `deletes` are record keys.
-    `positions` are those in the base file of the slice that the rows take the place of (-1: of none), where all are known; if `settled`,
-    they do so whatever is logged later. `deleted_at` are those of the deleted keys (-1: of none, or not known). The rows have all columns
-    of the table but the `absent` ones, which stay as they are stored.
+    (ascending) are rows of the source to log; `inserts` counts those whose key was not stored. `deletes` are record keys. `positions` are
+    the rows of the slice's base file that `rows` replace (-1: none), if all are known; with `settled`, they do so whatever is logged later.
+    `deleted_at` are the positions of the deleted keys (-1: none, or not known). The rows have all columns of the table except the `absent`
+    ones, which stay as they are stored.
     """
 
     piece: FileSlice
@@ -67,8 +67,8 @@ class GroupAppend:
 class AppendTask:
     """Append to some file groups. `task` is unique in its commit.
 
-    `buffer_bytes` is this task's part of `write.task.max.size`. `rules` decide which of several rows of a key stays, where
-    `write.precombine` reduces what is buffered together (None: the last one).
+    `buffer_bytes` is this task's part of `write.task.max.size`. `rules` decide which of several rows of a key stays when `write.precombine`
+    reduces what is buffered together (None: the last one).
     """
 
     context: FileContext
@@ -91,7 +91,7 @@ def append_tasks(
     parallelism: int,
     rules: MergeRules | None = None,
 ) -> list[AppendTask]:
-    """The groups in tasks of about equally many rows, numbered from `first_task`."""
+    """Tasks for the groups, with about equally many rows each, numbered from `first_task`."""
     share = max(1, context.options.task_max_size_mb * _MEGABYTE // slots_for(len(groups), parallelism))
     loads = [load_of(len(group.rows), len(group.deletes)) for group in groups]
     return [
@@ -101,18 +101,18 @@ def append_tasks(
 
 
 def slots_for(groups: int, parallelism: int) -> int:
-    """How many tasks of some groups run at once."""
+    """Number of tasks that run at once."""
     return max(1, min(parallelism, groups))
 
 
 def load_of(rows: int, deletes: int) -> int:
-    """What appending to a group weighs."""
+    """Weight of appending to a group."""
     # A file costs about as much as a thousand rows.
     return rows + deletes // 4 + 1000
 
 
 def balanced(loads: Sequence[int], parallelism: int) -> list[list[int]]:
-    """Numbers of groups for tasks that weigh about the same."""
+    """Numbers of the groups of each task, so that tasks weigh about the same."""
     count = max(slots_for(len(loads), parallelism), -(-len(loads) // _GROUPS))
     chosen: list[list[int]] = [[] for _ in range(count)]
     lightest = [(0, task) for task in range(count)]
@@ -139,7 +139,7 @@ def append_logs(task: AppendTask) -> list[WriteStatus]:
 
 @dataclass(slots=True)
 class _Appending:
-    """One task at work. `stamped` counts rows for the seqnos, through all groups."""
+    """One task at work. `stamped` counts rows for the seqnos, over all groups."""
 
     task: AppendTask
     logs: list[_GroupLog]
@@ -163,8 +163,9 @@ class _Appending:
         self.stamped += rows.num_rows
 
     def _windows(self, size: int) -> Iterator[tuple[int, pa.Table]]:
-        """Rows of the source in its order, about `size` bytes at a time, as (number of the group, its rows). In a last column, which has no
-        name, go the positions of those of a group that has such.
+        """Rows of the source in its order, about `size` bytes at a time, as (number of the group, its rows).
+
+        For groups with positions, these are in a last column, which has no name.
         """
         groups, source = self.task.groups, self.task.source
         rows = np.sort(np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)]), kind="stable")
@@ -183,7 +184,7 @@ class _Appending:
 
 
 def _window(source: RowSource, rows: Rows, size: int) -> int:
-    """How many of the rows to take at once, by the width of a sample of them."""
+    """How many of the rows to take at once, judged by the width of a sample."""
     count = min(len(rows), _WINDOW_ROWS)
     while count > 1:
         sample = source.take(rows[np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))])
@@ -213,7 +214,7 @@ def _reduction(options: WriteOptions, rules: MergeRules | None) -> Callable[[pa.
 
 
 class _GroupLog:
-    """The new log file of one group; there is none on storage until there is something to write."""
+    """The new log file of one group, created on storage with the first thing written."""
 
     def __init__(self, context: FileContext, group: GroupAppend, task: int, rules: MergeRules | None) -> None:
         self._context, self._group = context, group
@@ -257,7 +258,7 @@ class _GroupLog:
             self._writer.discard()
 
     def _stat(self, size: int, checksum: str) -> HoodieWriteStat:
-        """As Hudi's `HoodieAppendHandle`: the base file and the logs are those of the slice that the name of this one says."""
+        """As Hudi's `HoodieAppendHandle`: names the base file and logs of the slice that this log's name says."""
         group, file = self._group, self._file
         inserts = max(0, group.inserts - (len(group.rows) - self._rows))
         base = group.piece.base_file
@@ -281,7 +282,7 @@ class _GroupLog:
 
 
 def _logs(group: GroupAppend, context: FileContext) -> Sequence[LogFile]:
-    """The logs of the slice that is appended to. One that a pending compaction will close is read with it, but is another."""
+    """Logs of the slice that is appended to. Logs of the slice that a pending compaction will close are read with it, but are left out."""
     if context.logs_by_writer:
         return group.piece.log_files
     return sorted((log for log in group.piece.log_files if log.base_instant == group.base_instant), key=lambda log: log.version)

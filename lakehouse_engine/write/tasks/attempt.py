@@ -1,4 +1,4 @@
-"""One attempt of a task at one data file, which may outlive the write that it belongs to."""
+"""One attempt of a task at one data file, which may outlive its write."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileAttempt:
-    """Told by the writer of the file when it opens and closes it. `announce` makes the file's marker, of `kind`.
+    """The file's writer calls it when it opens and closes the file. `announce` makes the file's marker, of `kind`.
 
-    Whoever takes an open write back, or completes it, removes files of other attempts by their markers. A write that is not open is past
-    that: then the attempt removes its own.
+    A rollback or a commit of an open write removes files of other attempts by their markers. Once the write is no longer open, the attempt
+    removes its own file.
     """
 
     storage: Storage
@@ -29,12 +29,14 @@ class FileAttempt:
     announce: Callable[[], None]
 
     def begin(self) -> None:
-        """Before the file is opened: its marker. Raises `LateAttemptError`, and what `announce` raises; nothing is written then."""
+        """Call before the file is opened: makes the marker. Raises `LateAttemptError`, and what `announce` raises; the file must not be
+        written then.
+        """
         check_open(self.storage, self.instant_time)
         self.announce()
 
     def end(self) -> None:
-        """Once the file is closed and durable. Raises `LateAttemptError`, the file being gone again."""
+        """Call when the file is closed and durable. Raises `LateAttemptError`, after removing the file, if the write is over."""
         try:
             check_open(self.storage, self.instant_time)
         except LateAttemptError:
@@ -42,7 +44,7 @@ class FileAttempt:
             raise
 
     def give_up(self) -> None:
-        """After a failure, with the file closed. Raises nothing: the failure that led here is to be told."""
+        """Call after a failure, with the file closed. Raises nothing, so that the first failure is reported."""
         try:
             check_open(self.storage, self.instant_time)
         except LateAttemptError:
@@ -54,6 +56,6 @@ class FileAttempt:
             logger.info("whether %s is still wanted is not known (%s); its marker tells whoever takes the write back", self.path, error)
 
     def _remove(self) -> None:
-        # No commit can name it: an attempt reports its file after it has looked for the last time.
+        # No commit can name it: an attempt reports its file only after its last check.
         self.storage.delete(self.path)
         self.storage.delete(marker_path(self.instant_time, self.path, self.kind))

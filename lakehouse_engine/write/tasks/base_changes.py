@@ -1,4 +1,4 @@
-"""What runs per file group, on an executor or in a thread: create a base file, or merge changes into one."""
+"""The work done for a file group, on an executor or in a thread: create a base file, or merge changes into one."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class CreateTask:
 class MergeTask:
     """Write the next version of `base`.
 
-    `positions` (ascending row numbers in the base file) meet `rows` of `source`, one to one; `deletes` are base rows to drop;
-    `inserts` are rows of `source` to add. Ordering values decide who wins through `merger`; `marks` tells rows that delete.
+    `positions` (ascending row numbers in the base file) meet `rows` of `source`, one to one; `deletes` are base rows to drop; `inserts` are
+    rows of `source` to add. Ordering values decide who wins through `merger`; `marks` finds the rows that delete.
     """
 
     context: FileContext
@@ -83,7 +83,7 @@ def create_file(task: CreateTask) -> WriteStatus:
 
 
 def merge_file(task: MergeTask) -> WriteStatus:
-    """Write the next version of a base file. No status when every change lost against what is stored."""
+    """Write the next version of a base file. No stat if every change lost against what is stored."""
     context, base = task.context, task.base
     file = next_version(context, base.partition_path, base.file_id, task.task)
     inherited = inherited_keys(context, context.storage, base)
@@ -95,7 +95,7 @@ def merge_file(task: MergeTask) -> WriteStatus:
 
 
 def _merged(task: MergeTask, groups: RowGroups, copying: Copying | None) -> Iterator[Portion]:
-    """Row group by row group, each row in its place; new rows at the end."""
+    """Portions of the row groups, each changed row in its place, then the new rows."""
     start = 0
     for number in range(groups.file.num_row_groups):
         yield from _Group(task, groups, number, start, copying if copying is not None and copying.takes(number) else None).portions()
@@ -105,7 +105,7 @@ def _merged(task: MergeTask, groups: RowGroups, copying: Copying | None) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """Rows of a row group that change: their `places`, ascending, what they are to be, and the places of those that go."""
+    """Changed rows of a row group: their `places` (ascending), their new values, and the places of deleted rows."""
 
     places: Rows
     given: pa.Table
@@ -114,7 +114,7 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A row group of the base file, which begins at row number `start`. `copying` where chunks of it may be copied."""
+    """A row group of the base file, which begins at row number `start`. `copying` is given if its chunks may be copied."""
 
     task: MergeTask
     groups: RowGroups
@@ -140,7 +140,7 @@ class _Group:
 
     def _beside_copied(self, stored: pa.Table, change: _Changed, copying: Copying) -> Portion:
         same = KEPT_META.union(unchanged(stored, change.given, change.places))
-        # Arrow drops columns one by one, and copies the list of all for each.
+        # Arrow drops columns one by one, and copies the list of all columns each time.
         rest = stored.select([name for name in stored.column_names if name not in same])
         return Portion(rest, change.given, change.places, copied=copying.chunks(self.number, same), updates=len(change.places))
 
@@ -149,7 +149,7 @@ class _Group:
         return slice(int(low), int(high))
 
     def _read(self, copying: Copying | None) -> pa.Table:
-        """The rows, without what is copied in any case."""
+        """Stored rows, without the columns that are always copied."""
         if copying is None:
             return self.groups.read(self.number)
         return copying.repeating.read(self.number, columns={name for name in self.groups.wanted.names if name not in KEPT_META})

@@ -1,8 +1,8 @@
-"""How a base file is written, whatever it is made of: the one loop behind new groups, merges and compactions.
+"""Writes base files: the one loop behind new groups, merges and compactions.
 
-A file's marker is written before the file (so that whoever finds the instant dead knows the file), and the file is named by a random
-attempt: a retried or speculative attempt writes another file of the same group, which the commit removes because no write stat names it.
-An attempt that outlives its write removes its file itself (`attempt`).
+A file's marker is written before the file, so that a rollback of a dead instant knows the file. The file's name holds a random attempt: a
+retried or speculative attempt writes another file of the same group, which the commit removes because no write stat names it. An attempt
+that outlives its write removes its file itself (`attempt`).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from lakehouse_engine.write.tasks.parquet_output import CopiedChunks, ParquetFor
 Mask = npt.NDArray[np.bool_]
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 _LARGEST = 1024 * 1024 * 1024
-"""Bytes of the rows that are put together at once."""
+"""Most bytes of rows that are put together at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
     """What every file of one commit shares. `schema` has the user columns, `avro_schema` the same with meta columns as text.
 
-    `unique_columns` never repeat, so a dictionary of them is not tried.
-    `logs_by_writer`: names of logs have the instant of the write, not that of the slice. `sorted_by` names the order of all rows.
+    `unique_columns` have no repeated values, so no dictionary is tried. `logs_by_writer`: names of logs have the instant of the write, not
+    that of the slice. `sorted_by` names the order of all rows.
     """
 
     storage: Storage
@@ -62,20 +62,20 @@ class FileContext:
 
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
-    """What a task did: the stat for the commit record, or None where nothing had to be written."""
+    """What a task did: the stat for the commit record, or None if nothing had to be written."""
 
     stat: HoodieWriteStat | None
 
 
 def announce(context: FileContext, file: BaseFile | LogFile, kind: MarkerType) -> None:
-    """Marker first, then the partition's metafile (without which Hudi does not see the partition).
+    """Make the marker, then the partition's metafile (without which Hudi does not see the partition).
 
-    Asked for by the file's `FileAttempt`, right before the file is opened. Raises `PartitionValueError` for a partition inside of another
-    one, and `UnsafePathError` for one behind a link.
+    The file's `FileAttempt` calls it right before the file is opened. Raises `PartitionValueError` for a partition inside another one, and
+    `UnsafePathError` for one behind a link.
     """
     partition = file.partition_path
     metafile = join_path(partition, PARTITION_METAFILE)
-    # Looked at before the marker is made: what cannot be reached could not be rolled back either.
+    # Checked before the marker is made: a path that cannot be reached could not be rolled back either.
     known = has_file(context.storage, metafile)
     context.storage.create(marker_path(context.instant_time, file.path, kind), b"")
     if known:
@@ -93,7 +93,9 @@ def announce(context: FileContext, file: BaseFile | LogFile, kind: MarkerType) -
 
 
 def _nested_with(storage: Storage, partition: str) -> str | None:
-    """A partition above or below this new one. Looked for once its metafile is there, so that of two new ones the later sees it."""
+    """A partition above or below this new one, or None. Called when its metafile exists, so that of two new partitions the later sees the
+    other.
+    """
     pieces = partition.split("/") if partition else []
     above = ["/".join(pieces[:count]) for count in range(len(pieces))]
     found = next((path for path in above if has_file(storage, join_path(path, PARTITION_METAFILE))), None)
@@ -148,12 +150,14 @@ def created_stat(file: BaseFile, size: int, rows: int) -> HoodieWriteStat:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Rows for a base file, about a row group of them: `stored` ones, with meta columns, which keep their stamps but for the file's name,
-    and those `given` by a batch (record key, partition path, user columns), which are stamped by this commit: they take the `places` of
-    stored ones (row numbers, ascending; None: they come behind them). Stored ones at `gone` are left out.
+    """Rows for a base file, about a row group of them.
 
-    `copied`: the columns of the row group of the file before that stay as they are; `stored` has the others. `new_keys`: whether their
-    record keys may be none of the file's that is replaced. The numbers are what the commit says of them.
+    `stored` rows, with meta columns, keep their stamps except the file's name. `given` rows of a batch (record key, partition path, user
+    columns) are stamped by this commit; they replace the stored rows at `places` (ascending row numbers), or follow the stored rows if it
+    is None. Stored rows at `gone` are left out.
+
+    `copied`: columns of the old file's row group that stay as they are; `stored` has the others. `new_keys`: True if their record keys may
+    be missing in the replaced file. The numbers are for the commit's record.
     """
 
     stored: pa.Table | None = None
@@ -167,7 +171,7 @@ class Portion:
     inserts: int = 0
 
     def write(self, writer: BaseFileWriter, stamp: FileIdentity, stamped: int) -> int:
-        """Write the rows, as `stamp` marks them, which has marked so many; how many are marked then."""
+        """Write the rows, stamped by `stamp`. `stamped` rows have been stamped so far; returns the new count."""
         stored = None if self.stored is None else stamp.restamp(encoded(self.stored))
         given = None if self.given is None else stamp.stamp(self.given, stamped)
         if stored is not None and self.places is not None and given is not None:
@@ -185,7 +189,7 @@ class Portion:
 
 
 def placed(stored: pa.Table, given: pa.Table, places: Rows, gone: Rows = NO_ROWS) -> pa.Table:
-    """The stored rows, those at `places` replaced by the given ones, of which the same columns count, and without those at `gone`."""
+    """The stored rows without those at `gone`; the given rows, cut to the same columns, replace those at `places`."""
     order = np.arange(stored.num_rows)
     order[places] = stored.num_rows + np.arange(given.num_rows)
     both = pa.concat_tables(alike(stored, given))
@@ -193,14 +197,14 @@ def placed(stored: pa.Table, given: pa.Table, places: Rows, gone: Rows = NO_ROWS
 
 
 def is_large(stored: pa.Table, given: pa.Table | None) -> bool:
-    """Whether rows of a row group, some of which are replaced, are too many bytes for one: Arrow has room for 2 GB of text in a piece."""
+    """True if the rows of a row group and their replacements exceed what is put together at once (Arrow holds 2 GB of text in a piece)."""
     return _bytes(stored, given) > _LARGEST
 
 
 def cut(
     stored: pa.Table, given: pa.Table | None, places: Rows, gone: Rows
 ) -> Iterator[tuple[pa.Table, pa.Table | None, Rows, Rows]]:
-    """What `placed` takes, where that is large in pieces that are row groups each."""
+    """Arguments for `placed`; if they are large, cut into pieces of a row group each."""
     size, step = _bytes(stored, given), max(1, stored.num_rows)
     if size > _LARGEST:
         step = max(1, step * ROW_GROUP_BYTES // size)
@@ -216,7 +220,7 @@ def _bytes(stored: pa.Table, given: pa.Table | None) -> int:
 
 @dataclass(slots=True)
 class WrittenFile:
-    """A base file that was written, and what became of its group's rows in it."""
+    """A base file that was written, with counts of what happened to its group's rows."""
 
     file: BaseFile
     size: int = 0
@@ -226,7 +230,7 @@ class WrittenFile:
     inserts: int = 0
 
     def stat(self, prev_commit: str) -> HoodieWriteStat:
-        """For the commit's record. `prev_commit` is the instant of what this file replaces."""
+        """Stat for the commit's record. `prev_commit` is the instant of the replaced file."""
         return replace(
             created_stat(self.file, self.size, self.rows),
             prev_commit=prev_commit,
@@ -236,7 +240,7 @@ class WrittenFile:
         )
 
     def changed(self, prev_commit: str) -> WriteStatus:
-        """No status where nothing stored was changed or added: then no write stat names the file, and the commit removes it."""
+        """No stat if no row was changed, deleted or added: then the commit removes the file, as no write stat names it."""
         return WriteStatus(self.stat(prev_commit) if self.updates or self.deletes or self.inserts else None)
 
 
@@ -250,10 +254,10 @@ def write_base_file(
     inherited: Inherited | None = None,
     pattern: ChunkedFile | None = None,
 ) -> WrittenFile:
-    """Write all `portions`, in their order, to `file`, which `next_version` named for the task of this number.
+    """Write all `portions`, in order, to `file`, which `next_version` named for this `task`.
 
-    `merges`: whether it replaces another one of its group, whose keys are `inherited`. With `pattern` portions may be copied.
-    Raises what making the portions raises; what was written until then is garbage that the instant's marker names.
+    `merges`: True if it replaces a file of its group, whose keys are `inherited`. With `pattern` portions may be copied. Raises what making
+    the portions raises; the partial file is garbage that the instant's marker names.
     """
     writer = open_writer(context, file, MarkerType.MERGE if merges else MarkerType.CREATE, inherited, pattern)
     stamp, written, stamped = identity(context, file, task), WrittenFile(file), 0
@@ -273,7 +277,7 @@ def write_base_file(
 def given_portions(
     context: FileContext, source: RowSource, rows: Rows | None, *, new_keys: bool = True, inserts: bool = True
 ) -> Iterator[Portion]:
-    """Rows of a batch (None: all) in portions, which count as inserted, or as nothing."""
+    """Rows of a batch (None: all) in portions. Without `inserts` they are not counted as inserted."""
     step, count = context.options.row_group_rows, source.num_rows if rows is None else len(rows)
     for start in range(0, count, step):
         given = source.slice(start, step) if rows is None else source.take(rows[start : start + step])
@@ -281,14 +285,14 @@ def given_portions(
 
 
 def inherited_keys(context: FileContext, storage: Storage, base: BaseFile | None) -> Inherited | None:
-    """What the file after `base` (of the table in `storage`) may go on with; None where there is no Bloom filter."""
+    """Keys in the footer of `base` (in the table in `storage`), for its next version; None if it has no Bloom filter."""
     footer = read_footer(storage, base) if context.populate and base is not None else None
     bloom = None if footer is None else stored_filter(footer)
     return None if footer is None or bloom is None else Inherited(bloom, footer.min_key, footer.max_key)
 
 
 def encoded(rows: pa.Table) -> pa.Table:
-    """The rows with those meta columns, of which some may be left out, as dictionaries that repeat themselves."""
+    """The rows, with the repeating meta columns that they have as dictionaries."""
     for name in [name for name in DICTIONARY_COLUMNS if name in rows.column_names]:
         column = rows.column(name)
         if not pa.types.is_dictionary(column.type):

@@ -1,7 +1,7 @@
-"""Rows on their way into logs, buffered by file group (Hudi's Flink `StreamWriteFunction`: `DataBucket`, `TotalSizeTracer`).
+"""Buffers rows by file group on their way into logs (Hudi's Flink `StreamWriteFunction`: `DataBucket`, `TotalSizeTracer`).
 
-A bucket becomes a block when it has reached its limit, and the largest one when all together have reached theirs. So memory stays
-bounded however large a batch is, and a small batch makes one block a file group.
+A bucket becomes a block at its own limit, and the largest bucket does when all together reach theirs. So memory stays bounded however large
+a batch is, and a small batch makes one block a file group.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 _STEP = 8
-"""Rows are taken in in parts of at most this fraction of a bucket's limit, by which it may be passed."""
+"""Rows are added in parts of at most this fraction of a bucket's limit, the most by which a bucket may exceed it."""
 
 
 @dataclass(slots=True)
@@ -24,8 +24,8 @@ class _Bucket:
 class BucketBuffer:
     """Rows by bucket, each bucket's in the order they came in. Limits are bytes of Arrow data.
 
-    What `add` and `flush` yield is to be written at once, in that order: it is no longer counted. `reduce` makes the rows of a block
-    fewer (one a key) when it is yielded. `largest` is the most that was ever held.
+    Write what `add` and `flush` yield at once, in that order: it is no longer counted. `reduce` shrinks the rows of a block (to one a key)
+    when it is yielded. `largest` is the most that was ever held.
     """
 
     def __init__(self, bucket_bytes: int, total_bytes: int, reduce: Callable[[pa.Table], pa.Table] | None = None) -> None:
@@ -35,7 +35,7 @@ class BucketBuffer:
         self.largest = 0
 
     def add(self, bucket: int, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Take rows in; yields the buckets (number, rows) that have become large enough for a block, and empties them."""
+        """Add rows; yields the buckets (number, rows) that have become large enough for a block, and empties them."""
         step = max(1, min(self._bucket_bytes, self._total_bytes) // _STEP)
         for part in _parts(rows, step):
             self._take(bucket, part)
@@ -46,7 +46,7 @@ class BucketBuffer:
                 yield fullest, self._remove(fullest)
 
     def flush(self) -> Iterator[tuple[int, pa.Table]]:
-        """What is left, bucket by bucket."""
+        """Yield what is left, bucket by bucket."""
         for bucket in sorted(self._buckets):
             yield bucket, self._remove(bucket)
 

@@ -1,4 +1,4 @@
-"""Streams rows into new base files, many partitions at once: the path of bulk_insert, which looks nothing up."""
+"""Streams rows into new base files of many partitions at once: the path of bulk_insert, which looks nothing up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus, cr
 from lakehouse_engine.write.tasks.file_writer import BaseFileWriter
 
 ENCODED_SHARE = 1 / 3
-"""What Arrow data typically comes to in a Parquet file; the true size is known only after a row group is out."""
+"""Typical size of Arrow data in a Parquet file; the true size is known only after a row group is written."""
 
 _STRIDE = 1_000_000
 """Room for the parts of a batch in the numbers of a commit's files."""
@@ -26,7 +26,7 @@ WORTH_WRITING = 100_000
 """Rows at a time: per-batch costs of keys and meta columns add up over small ones."""
 
 _MOST_OPEN = 32
-"""Files open at once; a batch that needs more closes the one that was used longest ago."""
+"""Files open at once; a batch that needs more closes the least recently used one."""
 
 
 @dataclass(slots=True)
@@ -42,8 +42,7 @@ class _OpenFile:
 class BulkWriter:
     """Writes keyed rows to new file groups, one open file a partition, rolling at the target size.
 
-    `first_task` numbers its files within the commit (`first_task`, `first_task + stride`, ...), so that seqnos of writers running
-    beside it differ.
+    Its files have the numbers `first_task`, `first_task + stride`, ... within the commit, so that seqnos of parallel writers differ.
     """
 
     context: FileContext
@@ -54,7 +53,7 @@ class BulkWriter:
     _files: int = 0
 
     def write(self, rows: pa.Table) -> None:
-        """Rows with record key, partition path and user columns."""
+        """Add rows with record key, partition path and user columns."""
         for partition, part in split_by_partition(rows):
             self._write_partition(partition, part)
 
@@ -111,7 +110,7 @@ class StreamTask:
 
 
 def stream_rows(task: StreamTask) -> list[WriteStatus]:
-    """Some rows at a time, however many there are."""
+    """The rows in tables of limited length."""
     starts = range(0, task.source.num_rows, WORTH_WRITING)
     return write_tables(task.context, task.number, (task.source.slice(start, WORTH_WRITING) for start in starts))
 
@@ -129,7 +128,7 @@ def write_tables(context: FileContext, number: int, tables: Iterable[pa.Table]) 
 
 
 def split_by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each partition path, in order of first appearance, each in the order given."""
+    """Rows of each partition path, in order of first appearance; rows keep their order."""
     if not rows.num_rows:
         return
     paths = rows.column(PARTITION_PATH).combine_chunks()

@@ -1,6 +1,6 @@
-"""Which column chunks of a base file the next version takes as they are: of row groups that lose no row, the columns that stay the same.
+"""Finds column chunks of a base file that its next version copies: unchanged columns of row groups that lose no row.
 
-Encoding is most of what a rewrite costs, and of a file that a batch touches in one place, or in few columns, most stays as it is.
+Encoding is most of the cost of a rewrite, and a batch that touches one place or few columns of a file leaves most of it as it is.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from lakehouse_engine.write.tasks.file_writer import Inherited
 from lakehouse_engine.write.tasks.parquet_output import CopiedChunks
 
 COPIED_FROM = 4 * 1024 * 1024
-"""Bytes of a file: of smaller ones to encode all takes less time than to look at what is there."""
+"""Bytes of a file: smaller ones are encoded faster than they are examined."""
 
 _LARGE = 32 * 1024 * 1024
-"""Bytes of a row group, as they are encoded and not compressed, that is not joined with others, however few its rows are."""
+"""Encoded, uncompressed bytes from which a row group is not joined with others, however few its rows are."""
 
 _SAMPLE = 64
 KEPT_META = frozenset({RECORD_KEY, PARTITION_PATH})
-"""What stays the same of each changed row, being what it was found by."""
+"""Columns by which a changed row was found, so that they stay the same."""
 
 
 @dataclass(frozen=True)
 class Copying:
-    """The chunks of a base file, for the next version of its group. `joined`: whether new rows come behind those that it has."""
+    """Chunks of a base file for the next version of its group. `joined`: True if new rows follow its own."""
 
     groups: RowGroups
     stored: ChunkedFile
@@ -44,7 +44,7 @@ class Copying:
 
     @classmethod
     def of(cls, context: FileContext, groups: RowGroups, inherited: Inherited | None, *, joined: bool) -> Copying | None:
-        """None for files that are small, store another schema or in another way, or of another writer. Raises as `RowGroups.chunks`."""
+        """None if the file is small, by another writer, or has another schema or encoding. Raises as `RowGroups.chunks`."""
         if groups.source.size() < COPIED_FROM or (context.populate and (inherited is None or inherited.least is None)):
             return None
         stored = groups.chunks()
@@ -57,11 +57,11 @@ class Copying:
 
     @cached_property
     def repeating(self) -> RowGroups:
-        """The row groups with texts as the dictionaries that they are stored as, for what is encoded beside chunks that are copied."""
+        """The row groups, with text in its stored dictionaries, for what is encoded beside copied chunks."""
         return self.groups.with_dictionaries(self.stored.dictionaries())
 
     def takes(self, number: int) -> bool:
-        """Whether a row group may stay one: small ones are joined with what comes behind them, so that they do not become more and more."""
+        """True if the row group may stay on its own. Small ones are joined with what follows, so that their number does not grow."""
         if self._is_large(number):
             return True
         alone = number == 0 or self._is_large(number - 1)
@@ -76,14 +76,14 @@ class Copying:
         return CopiedChunks(self.groups, number, self.stored.groups[number], frozenset(columns))
 
     def all_chunks(self, number: int) -> CopiedChunks:
-        """All columns of a row group but the file's name."""
+        """All columns of a row group except the file's name."""
         return self.chunks(number, {chunk.column for chunk in self.stored.groups[number].chunks} - {FILE_NAME})
 
 
 def unchanged(stored: pa.Table, given: pa.Table, places: Rows) -> list[str]:
-    """The columns of `stored` for which its rows at `places` have the very values of the given ones."""
+    """Columns of `stored` whose rows at `places` have exactly the given values."""
     few, every, names = pa.array(places[:_SAMPLE]), pa.array(places), set(given.column_names)
-    # Arrow goes through all columns to slice a table, and to name them: with a thousand of them that is not done for each.
+    # Arrow goes through all columns to slice a table or name them; with a thousand columns, once is enough.
     sample = given.slice(0, len(few))
     exact = [field.name for field in stored.schema if field.name in names and _is_exact(field.type)]
     likely = [name for name in exact if _same(stored, sample, few, name)]
@@ -95,7 +95,7 @@ def _same(stored: pa.Table, given: pa.Table, places: pa.Array, name: str) -> boo
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    """Whether equal values are the same ones: numbers with a floating point have two zeros, and values that equal none."""
+    """True if equal values are identical: floating point numbers have two zeros, and NaN equals nothing."""
     if kinds.is_nested(kind):
         return all(_is_exact(kind.field(number).type) for number in range(kind.num_fields))
     return not kinds.is_floating(kind)

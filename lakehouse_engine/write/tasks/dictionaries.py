@@ -1,6 +1,6 @@
-"""Columns that repeat themselves, on their way from one base file to the next.
+"""Handles repeating columns on their way from one base file to the next.
 
-Text that a file stores as a dictionary is read, put together and encoded in half the time where it stays one.
+Text that a file stores as a dictionary is read, put together and encoded in half the time if it stays one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lakehouse_engine.write.source import Rows
 
 _SAMPLE = 4096
 _PAGE = 1024 * 1024
-"""Bytes of values up to which Arrow makes a dictionary of them."""
+"""Bytes of values up to which Arrow makes a dictionary."""
 
 
 def repeats(column: pa.ChunkedArray) -> bool:
-    """Whether a dictionary pays: few distinct values in a sample. Building one only to drop it costs a third of the write."""
+    """True if a dictionary pays: few distinct values in a sample. Building one only to drop it costs a third of the write."""
     kind = column.type
     if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_boolean(kind):
         return True
@@ -29,8 +29,9 @@ def repeats(column: pa.ChunkedArray) -> bool:
 
 
 def alike(stored: pa.Table, given: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Both, of which `given` has the columns of `stored` and more, with these in one form: what is a dictionary in `stored` is one in both,
-    unless the given values do not repeat themselves.
+    """Both tables with the columns of `stored`, in one form (`given` may have more columns).
+
+    A dictionary in `stored` becomes one in both, unless the given values do not repeat.
     """
     names = stored.column_names
     pairs = [_alike(stored.column(name), given.column(name)) for name in names]
@@ -44,18 +45,18 @@ def _alike(stored: pa.ChunkedArray, given: pa.ChunkedArray) -> tuple[pa.ChunkedA
 
 
 def values_at(stored: pa.Table, names: Sequence[str], places: Rows) -> pa.Table:
-    """Some columns of the rows at `places`, none of them a dictionary."""
+    """Some columns of the rows at `places`, without dictionaries."""
     rows = stored.select(list(names)).take(pa.array(places))
     return pa.table([plain(column) for column in rows.columns], names=rows.column_names)
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values of a dictionary; of what is none the very same column."""
+    """The column as plain values; the very same column if it is no dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def plain_bytes(rows: pa.Table) -> int:
-    """How large the rows are without dictionaries."""
+    """Bytes of the rows without dictionaries."""
     return sum(_text_bytes(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in rows.columns)
 
 
@@ -64,8 +65,10 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
 
 
 def without_unused(rows: pa.Table) -> pa.Table:
-    """The same rows, whose dictionaries have no value that none of them has: a file would keep what was replaced in it for good. Text for
-    which a dictionary does not pay any more is text; Arrow, which looks at that where it makes one, takes one that is there as it is.
+    """The same rows, with unused values removed from their dictionaries: a file would keep replaced values for good.
+
+    Text for which a dictionary no longer pays becomes plain: Arrow checks that for dictionaries that it makes, but takes given ones as they
+    are.
     """
     columns = dict(zip(rows.column_names, rows.columns, strict=True))
     for name, column in columns.items():

@@ -1,9 +1,9 @@
 """Writes one base file the way Hudi readers and writers need it.
 
-What the file must be, and why, is in the tests of this module; in short: the five meta columns first, every column optional,
-decimals as FIXED_LEN_BYTE_ARRAY and lists as `list.element` (Hudi's rewrites corrupt or fail on other forms), timestamps as INT64
-micros, and in the footer the Avro schema, the Bloom filter of the record keys and their range, which Hudi's indexes rely on. Pages, their
-headers and the footer have checksums.
+The tests of this module say what the file must be, and why; in short: the five meta columns first, every column optional, decimals as
+FIXED_LEN_BYTE_ARRAY and lists as `list.element` (Hudi's rewrites corrupt or fail on other forms), timestamps as INT64 micros, and in the
+footer the Avro schema, the Bloom filter of the record keys and their range, which Hudi's indexes rely on. Pages, their headers and the
+footer have checksums.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lakehouse_engine.write.tasks.parquet_output import AssembledParquet, Copied
 
 _META_TYPES = {name: DICTIONARY_TYPE if name in DICTIONARY_COLUMNS else pa.string() for name in META_COLUMNS}
 ROW_GROUP_BYTES = 192 * 1024 * 1024
-"""Of rows in memory, from which on they are a row group, however few."""
+"""Bytes of rows in memory from which they become a row group, however few they are."""
 
 BLOOM_KEY = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
@@ -51,7 +51,7 @@ def _file_field(field: pa.Field) -> pa.Field:
 
 
 def constant(value: str | None, length: int) -> pa.DictionaryArray:
-    """`length` times the same text, at the cost of one."""
+    """The same text `length` times, at the cost of one."""
     if value is None:
         return pa.DictionaryArray.from_arrays(pa.nulls(length, pa.int32()), pa.array([], pa.string()))
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, dtype=np.int32)), pa.array([value], pa.string()))
@@ -59,9 +59,9 @@ def constant(value: str | None, length: int) -> pa.DictionaryArray:
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What the meta columns of a new file version say. `task` numbers the file within its commit (it makes seqnos unique).
+    """Values of the meta columns in a new file version. `task` numbers the file within its commit (it makes seqnos unique).
 
-    Records of logs have the file group's id for a `file_name`, or nothing in a table without meta columns.
+    Log records have the file group's id as `file_name`, or nothing in a table without meta columns.
     """
 
     instant_time: str
@@ -73,7 +73,7 @@ class FileIdentity:
     def stamp(self, rows: pa.Table, first_row: int) -> pa.Table:
         """New or changed `rows` (record key, partition path, user columns) with all meta columns.
 
-        `first_row` numbers the rows in the file's seqnos: `<instant>_<task>_<row>`, as Hudi's write handles do.
+        `first_row` starts the row numbers of the file's seqnos: `<instant>_<task>_<row>`, as Hudi's write handles do.
         """
         count = rows.num_rows
         if self.populate:
@@ -91,13 +91,15 @@ class FileIdentity:
         return pa.table([*meta, constant(self.file_name, count), *user.columns], schema=file_schema(user.schema))
 
     def restamp(self, rows: pa.Table) -> pa.Table:
-        """Columns of rows from an older version of the file, the file's name among them: everything kept but that."""
+        """Rows of an older version of the file under the new file name, otherwise unchanged. They may have some of the columns only, the
+        file's name among them.
+        """
         kept = rows.set_column(rows.column_names.index(FILE_NAME), FILE_NAME, constant(self.file_name, rows.num_rows))
         return pa.table(kept.columns, schema=pa.schema([_file_field(field) for field in rows.schema]))
 
 
 def _utf16_bounds(keys: pa.ChunkedArray) -> tuple[str, str]:
-    """The least and greatest of some keys in Java's order (UTF-16 code units), which differs from UTF-8's above U+E000 only."""
+    """Least and greatest key in Java's order (UTF-16 code units), which differs from UTF-8's above U+E000 only."""
     bounds = pc.min_max(keys)
     high = None if _is_ascii(keys) else pc.match_substring_regex(keys, "[\\x{E000}-\\x{10FFFF}]")
     if high is None or not pc.any(high).as_py():
@@ -114,8 +116,7 @@ def _is_ascii(keys: pa.ChunkedArray) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What the footer of the file before says of its record keys: their Bloom filter, and the least and greatest (None where it has none).
-    """
+    """Record keys by the replaced file's footer: Bloom filter, least and greatest key (None if not stored)."""
 
     bloom: BloomFilter
     least: str | None
@@ -123,12 +124,12 @@ class Inherited:
 
 
 class BaseFileWriter:
-    """One Parquet base file. `write` takes tables in `file_schema`, `copy` what stays of the file before; `close` writes the footer and
+    """One Parquet base file. `write` takes tables in `file_schema`, `copy` unchanged parts of the old file; `close` writes the footer and
     returns bytes and rows.
 
-    `inherited` is of the version that this file replaces: while no key is added that its Bloom filter has no room for, that serves again (a
-    filter may know keys that are gone, never miss one that is there). With `pattern`, which is `base_form`'s, chunks can be copied.
-    `sorted_by` goes to the footer.
+    `inherited` comes from the replaced version: its Bloom filter is used again while it has room for the added keys (a filter may know keys
+    that are gone, but never miss one that is there). With `pattern`, that of `base_form`, chunks can be copied. `sorted_by` goes to the
+    footer.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class BaseFileWriter:
         self.rows = 0
 
     def write(self, table: pa.Table, *, new_keys: bool) -> None:
-        """Add rows. `new_keys`: whether their record keys may be unknown to the inherited filter."""
+        """Add rows. `new_keys`: True if their record keys may be unknown to the inherited filter."""
         if not table.num_rows:
             return
         self.rows += table.num_rows
@@ -181,7 +182,7 @@ class BaseFileWriter:
             self._flush()
 
     def copy(self, copied: CopiedChunks, table: pa.Table) -> None:
-        """Add a row group of the file before, of which `table` has the columns that changed. Raises as `RowGroups.stored`."""
+        """Add a row group of the old file; `table` has the columns that changed. Raises as `RowGroups.stored`."""
         if self._buffer:
             self._flush()
         self.rows += copied.group.num_rows
@@ -210,7 +211,7 @@ class BaseFileWriter:
         return self._output
 
     def close(self) -> tuple[int, int]:
-        """Write the footer and make the file durable; its size in bytes and its rows."""
+        """Write the footer and make the file durable; returns its size in bytes and its rows."""
         if self._buffer or self._output is None:
             self._flush()
         assert self._output is not None
@@ -225,11 +226,11 @@ class BaseFileWriter:
         return size, self.rows
 
     def discard(self) -> None:
-        """Close without a footer after a failure; the file is garbage, which its marker names, or which is gone if the write is over."""
+        """Close without a footer after a failure. The file is garbage that its marker names, or is removed if the write is over."""
         if self._output is not None:
             self._output.discard()
         if self._sink is not None and not self._sink.closed:
-            with suppress(OSError):  # the failure that led here may come again, and is the one to be told
+            with suppress(OSError):  # closing may fail the same way; the first failure is the one to report
                 self._sink.close()
         if self._sink is not None and self._attempt is not None:
             self._attempt.give_up()
@@ -245,7 +246,7 @@ class BaseFileWriter:
             self._keys += [chunk for keys in self._copied_keys for chunk in keys().chunks]
             bloom = self._built(pa.chunked_array(self._keys, pa.string()))
         elif self._copied_keys:
-            # As the filter may, the bounds may know keys that are gone.
+            # Like the filter, the bounds may include keys that are gone.
             assert self._inherited is not None
             self._keys.append(pa.array([self._inherited.least, self._inherited.greatest], pa.string()))
         footer |= {BLOOM_KEY: bloom.to_base64(), BLOOM_TYPE_KEY: bloom.kind}
@@ -255,7 +256,7 @@ class BaseFileWriter:
         return footer
 
     def _grown(self) -> BloomFilter | None:
-        """The filter of the file before, with the new keys; None where it has no room, lets too many others pass, or is not there."""
+        """The old file's filter with the new keys; None if there is none, it has no room, or it lets too many other keys pass."""
         bloom = None if self._inherited is None else self._inherited.bloom
         if bloom is None or not bloom.serves(self._options.bloom_fpp):
             return None

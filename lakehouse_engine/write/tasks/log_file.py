@@ -30,7 +30,7 @@ Content = bytes | memoryview
 class LogFileWriter:
     """One new log file at `path`. Blocks say that `instant_time` wrote them and carry `avro_schema` (meta columns included).
 
-    `unique_columns` never repeat, so a dictionary of them is not tried. Nothing more is held than the block that is being written.
+    `unique_columns` have no repeated values, so no dictionary is tried. It holds no more than the block being written.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class LogFileWriter:
         self._crc = 0
 
     def write_rows(self, rows: pa.Table, said: SaidPositions = NO_POSITIONS, absent: Collection[str] = ()) -> None:
-        """A data block of rows in `file_schema`, which have all columns but the `absent` ones. `said`: which base rows they replace."""
+        """Write a data block of rows in `file_schema` without the `absent` columns. `said`: which base rows they replace."""
         if not rows.num_rows:
             return
         header = {**self._header, **said.header}
@@ -67,7 +67,7 @@ class LogFileWriter:
         self._write(BlockType.PARQUET_DATA, header, content)
 
     def write_deletes(self, keys: pa.Array, partition_path: str, form: PositionForm, positions: Rows | None) -> None:
-        """Delete blocks of record keys. Their ordering value is the int 0, with which every reader lets a deletion apply.
+        """Write delete blocks of record keys. Their ordering value is the int 0, with which every reader applies the deletion.
 
         `positions` are those of the keys in the base file of `form` (-1: not there), if they are known.
         """
@@ -89,7 +89,7 @@ class LogFileWriter:
                 self._crc = zlib.crc32(part, self._crc)
 
     def close(self) -> int:
-        """Make the file durable; its size in bytes. There must have been something to write."""
+        """Make the file durable; returns its size in bytes. Something must have been written."""
         assert self._sink is not None
         with as_storage_errors("write", self._path, self._storage.root):
             size = self._sink.tell()
@@ -105,9 +105,9 @@ class LogFileWriter:
         return f"{self._crc:08x}"
 
     def discard(self) -> None:
-        """Close after a failure; the file is garbage, which its marker names, or which is gone if the write is over."""
+        """Close after a failure. The file is garbage that its marker names, or is removed if the write is over."""
         if self._sink is not None and not self._sink.closed:
-            with suppress(OSError):  # the failure that led here may come again, and is the one to be told
+            with suppress(OSError):  # closing may fail the same way; the first failure is the one to report
                 self._sink.close()
         if self._sink is not None and self._attempt is not None:
             self._attempt.give_up()

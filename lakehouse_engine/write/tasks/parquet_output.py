@@ -1,4 +1,4 @@
-"""How rows become the Parquet of a base file: encoded by Arrow row group by row group, or put together with chunks of the file before."""
+"""Turns rows into the Parquet of a base file: Arrow encodes row group by row group, or chunks of the old file are copied in."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.write.tasks.dictionaries import repeats
 
 _MANY, _FEW = 16 * 1024, 1024
-"""Values that Arrow encodes at once. Each time has its price, of dictionaries above all; in between it looks whether a page is full."""
+"""Values that Arrow encodes at once. Each call has a price, above all with dictionaries; Arrow checks between calls if a page is full."""
 _NARROW = 64
-"""Bytes of a value on average up to which many of them are less than a page."""
+"""Average bytes of a value up to which `_MANY` of them are encoded at once: they take less than a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetForm:
-    """How a base file stores rows of this schema; a dictionary of columns in `unique`, which never repeat, is not tried."""
+    """How a base file stores rows of this schema. No dictionary is tried for columns in `unique`, which have no repeated values."""
 
     schema: pa.Schema
     compression: str
     unique: frozenset[str]
 
     def writer(self, sink: SealingSink, first: pa.Table, *, at_once: int = _FEW) -> pq.ParquetWriter:
-        """Of the columns that `first` has, text as text or as dictionaries; its rows show which columns repeat themselves. So many values
-        are encoded `at_once`.
+        """A writer for the columns of `first`, with text plain or in dictionaries as it is there; its rows show which columns repeat.
+
+        `at_once`: how many values Arrow encodes at once.
         """
         schema = pa.schema([_formed(self.schema.field(field.name), field.type) for field in first.schema])
         return pq.ParquetWriter(
@@ -49,12 +50,12 @@ class ParquetForm:
         )
 
     def pattern(self) -> ChunkedFile | None:
-        """A file of a row of nulls; None where Arrow writes files whose chunks cannot be taken out of them."""
+        """A file of one row of nulls; None if no chunks can be taken out of the files that Arrow writes."""
         nulls = pa.table([pa.nulls(1, field.type) for field in self.schema], schema=self.schema)
         return self._encode(nulls)[0]
 
     def chunks(self, rows: pa.Table) -> Iterator[tuple[Chunk, Pieces]]:
-        """One row group of some of the columns, encoded."""
+        """The encoded chunks of one row group of some columns."""
         file, pieces = self._encode(rows)
         if file is None:
             raise FormatError("the Parquet writer wrote pages without checksums; this version of pyarrow cannot be used")
@@ -63,7 +64,7 @@ class ParquetForm:
             yield chunk, pieces[first : first + len(chunk.lengths)]
 
     def _encode(self, rows: pa.Table) -> tuple[ChunkedFile | None, list[bytes]]:
-        """A file of one row group, as it was written: the magic, headers and contents of pages by turns, the rest."""
+        """A file of one row group, and the pieces in which it was written: the magic, headers and contents of pages in turn, the rest."""
         written = _Written()
         sink = SealingSink(written)
         writer = self.writer(sink, rows, at_once=_encoded_at_once(rows))
@@ -77,7 +78,7 @@ class ParquetForm:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What is written, piece by piece."""
+    """A sink that keeps what is written, piece by piece."""
 
     pieces: list[bytes] = field(default_factory=list)
 
@@ -87,7 +88,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class CopiedChunks:
-    """What stays as it is of a row group of the file before: `columns` of it, the record key among them."""
+    """Unchanged `columns` of a row group of the old file, the record key among them."""
 
     groups: RowGroups
     number: int
@@ -95,34 +96,34 @@ class CopiedChunks:
     columns: frozenset[str]
 
     def keys(self) -> pa.ChunkedArray:
-        """Its record keys, which are read only where this is asked."""
+        """Its record keys, read at this call."""
         return self.groups.read(self.number, columns=[RECORD_KEY]).column(0)
 
     def beside(self, encoded: Iterator[tuple[Chunk, Pieces]]) -> Iterator[tuple[Chunk, Pieces]]:
-        """All chunks of the row group in their order, those of other columns as they are `encoded` anew."""
+        """All chunks of the row group in order: copied ones, and for the other columns those in `encoded`."""
         for is_copied, run in itertools.groupby(self.group.chunks, lambda chunk: chunk.column in self.columns):
             chunks = list(run)
             yield from self.groups.stored(chunks) if is_copied else itertools.islice(encoded, len(chunks))
 
 
 class StreamedParquet:
-    """A Parquet file whose rows are encoded on their way into it. Who opened `target` closes it."""
+    """A Parquet file whose rows are encoded as they are written. The caller closes `target`."""
 
     def __init__(self, target: pa.NativeFile, form: ParquetForm) -> None:
         self._sink, self._form = SealingSink(target), form
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
-        """One row group; of no rows none."""
+        """Write one row group; none if there are no rows."""
         if self._writer is None:
             self._writer = self._form.writer(self._sink, rows)
         if rows.num_rows:
             self._writer.write_table(rows.unify_dictionaries(), row_group_size=rows.num_rows)
 
     def close(self, texts: Mapping[str, str]) -> int:
-        """Write the footer, with these key-value metadata; the size of the file in bytes."""
+        """Write the footer with these key-value metadata; returns the size of the file in bytes."""
         assert self._writer is not None
-        # The seal comes last, so that it is told from texts of the table that look like one.
+        # The seal comes last, so that texts of the table that look like one are not taken for it.
         self._writer.add_key_value_metadata({**texts, **self._sink.hold()})
         self._writer.close()
         return self._sink.finish()
@@ -130,33 +131,31 @@ class StreamedParquet:
     def discard(self) -> None:
         """Write no footer."""
         if self._writer is not None:
-            # Or its destructor would try to write the footer.
+            # Otherwise its destructor would try to write the footer.
             self._writer.is_open = False
 
 
 class AssembledParquet:
-    """As `StreamedParquet`; row groups are encoded in memory, and put into the file with chunks that are copied. `pattern` is the
-    form's.
-    """
+    """Like `StreamedParquet`, but encodes row groups in memory and puts them into the file with copied chunks. `pattern` is the form's."""
 
     def __init__(self, target: pa.NativeFile, form: ParquetForm, pattern: ChunkedFile) -> None:
         self._form, self._assembly = form, ChunkAssembly(target, pattern)
 
     def write(self, rows: pa.Table) -> None:
-        """One row group; of no rows none."""
+        """Write one row group; none if there are no rows."""
         if rows.num_rows:
             self._assembly.add(rows.num_rows, self._form.chunks(rows.unify_dictionaries()))
 
     def copy(self, copied: CopiedChunks, rows: pa.Table) -> None:
-        """One row group, of which `rows` has the columns that are not copied."""
+        """Write one row group; `rows` has the columns that are not copied."""
         self._assembly.add(copied.group.num_rows, copied.beside(self._form.chunks(rows.unify_dictionaries())))
 
     def close(self, texts: Mapping[str, str]) -> int:
-        """Write the footer, with these key-value metadata; the size of the file in bytes."""
+        """Write the footer with these key-value metadata; returns the size of the file in bytes."""
         return self._assembly.finish(texts)
 
     def discard(self) -> None:
-        """Nothing is written but when it is asked for."""
+        """Does nothing: only `close` writes a footer."""
 
 
 def parquet_codec(compression: str) -> str:
@@ -165,14 +164,16 @@ def parquet_codec(compression: str) -> str:
 
 
 def dictionary_leaves(rows: pa.Table, unique: frozenset[str]) -> list[str]:
-    """The Parquet leaves of columns that repeat themselves, as `rows` show them; columns in `unique` are known not to."""
+    """Parquet leaves of the columns that repeat, judged by `rows`; columns in `unique` never do."""
     repeating = [field for field in rows.schema if field.name not in unique and repeats(rows.column(field.name))]
     return [leaf for field in repeating for leaf, _ in _leaves(field.name, _plain(field.type))]
 
 
 def _bounded_leaves(schema: pa.Schema) -> list[str]:
-    """The leaves that have statistics: not those of floating point numbers, whose bounds leave out NaN, which for Spark is more than every
-    number. It would pass over row groups that have some (parquet-mr, too, writes no bounds then).
+    """Leaves that get statistics: all but floating point numbers.
+
+    Their bounds leave out NaN, which Spark takes as the greatest number, so Spark would skip row groups that have some (parquet-mr, too,
+    writes no bounds then).
     """
     return [leaf for field in schema for leaf, kind in _leaves(field.name, _plain(field.type)) if not pa.types.is_floating(kind)]
 
@@ -192,7 +193,7 @@ def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _formed(field: pa.Field, given: pa.DataType) -> pa.Field:
-    """The field in the form in which its values are given; of another type than it has none are taken."""
+    """The field in the form of its given values; of another type it has none."""
     return field.with_type(DICTIONARY_TYPE) if given == DICTIONARY_TYPE and field.type == pa.string() else field
 
 

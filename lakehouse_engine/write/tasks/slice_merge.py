@@ -1,6 +1,6 @@
-"""What runs per slice with log files where a commit needs a base file: read the slice merged, apply changes, write it as a base file.
+"""One slice with log files for which a commit needs a base file: reads it merged, applies changes, writes a base file.
 
-It is what a copy-on-write merge does to a base file, for slices of merge-on-read tables.
+It does for slices of merge-on-read tables what a copy-on-write merge does to a base file.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ from lakehouse_engine.write.tasks.base_files import (
 class SliceMergeTask:
     """Write the next base file of a slice.
 
-    `rows` of `source` replace every stored row of their key (that they win is decided already), or are added where their key is not
-    stored; `inserts` are added whatever is stored. `deletes` are record keys, `seqnos` texts of `_hoodie_commit_seqno`, of stored rows to
-    drop.
+    `rows` of `source` replace every stored row of their key (they are known to win), or are added if their key is not stored; `inserts` are
+    added whatever is stored. `deletes` (record keys) and `seqnos` (texts of `_hoodie_commit_seqno`) say which stored rows to drop.
     """
 
     context: FileContext
@@ -56,7 +55,7 @@ class SliceMergeTask:
 
 
 def merge_slice(task: SliceMergeTask) -> WriteStatus:
-    """Write the merged slice with the changes applied, row group by row group. No status when nothing stored was changed or added.
+    """Write the merged slice with the changes applied, row group by row group. No stat if no row was changed, deleted or added.
 
     Raises as `SliceReader.iter`.
     """
@@ -69,7 +68,7 @@ def merge_slice(task: SliceMergeTask) -> WriteStatus:
 
 
 def _merged(task: SliceMergeTask) -> Iterator[Portion]:
-    """Rows stay about where they were: a changed one comes behind the row group that its old self was in."""
+    """Portions in which rows stay about where they were: a changed row follows the row group of its old version."""
     schema = task.context.schema
     reader = replace(task.reader, schema=schema)
     incoming = _flat(task.source.columns([RECORD_KEY], task.rows).column(0))
@@ -100,7 +99,7 @@ def _dropped(task: SliceMergeTask, stored: pa.Table, keys: pa.Array) -> Mask:
 
 
 def _marked_last(tables: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
-    """Each table with whether its keys are in the base file: all but the last, which has what only logs have."""
+    """Each table, and whether its keys are in the base file: True for all but the last, whose rows are only in logs."""
     held: pa.Table | None = None
     for table in tables:
         if held is not None:

@@ -86,7 +86,7 @@ def retried(write: Callable[[], Result]) -> Result:
         try:
             return write()
         except errors.ChangedSinceReadError:  # noqa: PERF203 - one attempt is a whole commit
-            raise  # whoever read has to read again
+            raise  # the caller has to read again
         except errors.CommitConflictError:
             time.sleep(0.2 * attempt)
     return write()

@@ -55,7 +55,9 @@ class ObjectStore:
 
     @classmethod
     def of(cls, warehouse: str, options: Mapping[str, str]) -> ObjectStore | None:
-        """None for a directory. Raises `DbtConfigError` for an invalid address, without repeating what may be secret in it."""
+        """Place of a warehouse; None for a directory. Raises `DbtConfigError` for an invalid address, without repeating what may be secret
+        in it.
+        """
         if "://" not in warehouse or warehouse.startswith("file:"):
             if options:
                 raise DbtConfigError("storage_options belong to a warehouse in an object store (s3://, gs://, az://), not to a directory.")

@@ -92,7 +92,7 @@ def _findings(node: Any, project: str, macros: Collection[str], option_findings:
     yield from strategy_findings(name, config, macros)
     if not found:
         yield from _contract_findings(name, node)
-    services = service_options(config) if not found else {}  # of services with readable configs
+    services = service_options(config) if not found else {}  # only for services with readable configs
     hoodie = config.get("hoodie")
     given = {key: value for key, value in hoodie.items() if key not in CONFIG_OF_OPTION} if isinstance(hoodie, Mapping) else {}
     yield from (f"{name}: {text}" for text in option_findings({**services, **given}))

@@ -51,7 +51,7 @@ def main(folder: str, name: str, nice: str = "19") -> None:
         _make(dumped)
         archive.publish(dumped)
         archive.failure.unlink(missing_ok=True)
-    except Exception as error:  # noqa: BLE001 - nobody sees this process: the file is its answer
+    except Exception as error:  # noqa: BLE001 - no user sees its output: the file is its answer
         archive.failure.write_text(f"{type(error).__name__}: {error}\n")
     finally:
         signal.alarm(0)

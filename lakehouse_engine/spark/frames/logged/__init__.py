@@ -1,1 +1,1 @@
-"""What logs do to snapshots that Spark reads: rows that they replace and add, and files of rows that the driver made of them."""
+"""What logs do to snapshots that Spark reads: the rows that they replace and add, and files that the driver makes of merged rows."""

@@ -1,4 +1,4 @@
-"""What the logs of slices do to their base files, decoded by the driver and kept for the next read."""
+"""The effects of logs on their base files, decoded by the driver and kept for the next read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lakehouse_engine.model.logged import LoggedSlice
 
 _NUMBERS = itertools.count()
 _OF_ONE, _OF_A_COLUMN = 1024, 768
-"""About as many bytes as this process has of an effect without any row, and of a column in it: of many small ones that is most of it."""
+"""Approximate bytes in memory of an effect without rows, and of a column in it; for many small effects that is most of the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceEffect:
-    """What the logs of a slice do: rows `removed` (ascending) of its base file, which has `base_rows`, go, and rows `added` come.
+    """What the logs of a slice do: they remove the rows `removed` (ascending) of its base file, which has `base_rows`, and add `added`.
 
-    `base_bytes` is the base file's size as it was listed, -1 where that is not known. No other effect of this process has its `number`, so
-    what is made of it is found by that, and need not keep it in memory.
+    `base_bytes` is the base file's size as listed, -1 if unknown. `number` is unique in this process, so what is made from an effect is
+    found by its number, and need not keep the effect in memory.
     """
 
     base: str | None
@@ -39,13 +39,13 @@ class SliceEffect:
         return _OF_ONE + _OF_A_COLUMN * int(self.added.num_columns) + int(self.removed.nbytes + self.added.nbytes)
 
     def thinned(self) -> ThinnedFile:
-        """The base file, for one that loses rows."""
+        """The base file, for an effect that removes rows."""
         return ThinnedFile(str(self.base), self.base_bytes, self.base_rows, self.removed)
 
 
 @dataclass(frozen=True, slots=True)
 class ThinnedFile:
-    """A file of `rows` rows, of which those `removed` (ascending) do not count; `size` in bytes, -1 where that is not known."""
+    """A file of `rows` rows, of which those `removed` (ascending) do not count; `size` in bytes, -1 if unknown."""
 
     path: str
     size: int
@@ -58,19 +58,19 @@ class ThinnedFile:
 
 
 class EffectCache(BoundedCache[SliceEffect]):
-    """Effects of slices by what they follow from, with the columns that were asked for, of at most `limit` bytes.
+    """Effects of slices by everything that determines them, with the columns asked for, in at most `limit` bytes.
 
-    A commit that changes a slice gives it another file, so what is kept for the old one is not found any more and drops out in time.
+    A commit that changes a slice changes its files, so the old effect is not found any more and drops out in time.
     """
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit, lambda effect: effect.nbytes)
 
     def effects(self, reader: SliceReader, logged: Sequence[LoggedSlice], columns: Sequence[str]) -> list[SliceEffect]:
-        """The effect of every slice, with `columns` among those of the rows added; those that are not kept read by threads of this process.
+        """The effect of every slice, with `columns` among those of its added rows. Threads of this process read those that are not cached.
 
-        Whoever reads a slice first decodes the columns that he asks for. The next, who asks for others, all of the table's: so that a slice
-        is not read once a statement. Raises as `SliceReader.changes`.
+        The first reader of a slice decodes only the columns that it asks for. A later one that asks for others decodes all columns of the
+        table, so that a slice is not read once a statement. Raises as `SliceReader.changes`.
         """
         wanted, keys = frozenset(columns), [effect_key(reader, piece) for piece in logged]
         found = [self.get(key) for key in keys]
@@ -92,13 +92,13 @@ class EffectCache(BoundedCache[SliceEffect]):
 
 
 EFFECTS = EffectCache(limit=512 * 1024 * 1024)
-"""Of all tables that this process reads."""
+"""Effects of all tables that this process reads."""
 
 
 def effect_key(reader: SliceReader, piece: LoggedSlice) -> Hashable:
-    """Everything that the effect of a slice follows from: its files, which of their blocks count, and how they are merged.
+    """Everything that determines the effect of a slice: its files, which of their blocks count, and how they are merged.
 
-    A log whose commit is on the timeline counts as far as that commit says. For others it matters which commits there are.
+    A log whose commit is on the timeline counts as far as that commit says. For other logs all commits matter.
     """
     base, promised = piece.slice.base_file, {promise.path for promise in piece.promises}
     told = all(log.path in promised for log in piece.slice.log_files)

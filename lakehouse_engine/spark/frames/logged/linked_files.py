@@ -1,7 +1,8 @@
-"""Files of several places as links in one folder of the application, in directories whose names say what Spark is to know of them.
+"""Links to files of several places in one folder of the application, in directories whose names tell Spark the partition values.
 
-Spark takes partition columns from directories below one folder, and skips files by them when it plans and in joins. So it would of merged
-slices and base files in a scan of each of the two places, and to plan a second one takes longer than all else that a small table costs.
+Spark takes partition columns from directories below one folder, and skips files by them when it plans and in joins. Without links, merged
+slices and base files, which lie in two places, would need a scan each, and planning a second scan takes longer than all else that a small
+table costs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lakehouse_engine.spark.frames.partitions import tells_values
 from lakehouse_engine.storage.paths import parent_of
 
 MOST = 64
-"""Base files that are linked: of more a scan of their own is cheap beside what reading them costs."""
+"""Most base files that are linked: with more, a scan of their own is cheap compared with reading them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +34,20 @@ class LinkedFiles:
     links: tuple[Path, ...]
 
     def hold(self) -> bool:
-        """Whether all are there: who cleans folders for temporary files takes those of sessions that live for weeks."""
+        """True if all are there: cleaners of temporary folders also delete those of sessions that live for weeks."""
         return all(map(os.path.lexists, self.links))
 
     def leads_nowhere(self) -> Path | None:
-        """A link to a file that is not there, if there is one."""
+        """A link to a missing file, or None."""
         return next((link for link in self.links if not link.exists()), None)
 
 
 LINKED: BySession[LinkedFiles] = BySession(10_000, lambda one: len(one.links))
-"""Of each application, whose sessions share them."""
+"""Links of each application, which its sessions share."""
 
 
 def linked(spark: SparkSession, key: Hashable, places: Sequence[tuple[Path, str]]) -> LinkedFiles | None:
-    """Links to files, each in the directory that is given with it, made now or before; `key` tells them from others. None where there is no
-    room.
-    """
+    """Links to files, each in the directory given with it; made now, or found by `key`. None if there is no room."""
     kept = LINKED.of(spark.sparkContext)
     found = kept.get(key)
     if found is None or not found.hold():
@@ -63,8 +62,10 @@ def linked(spark: SparkSession, key: Hashable, places: Sequence[tuple[Path, str]
 def linked_partitions(
     spark: SparkSession, plan: ScanPlan, files: Sequence[BaseFile], known: Hashable, merged: Sequence[MergedFile]
 ) -> tuple[LinkedFiles, Sequence[BaseFile]] | None:
-    """Links of merged slices, and of base files of the plan (`known` tells them from others) unless they are many; those that are linked.
-    None where directories of some tell nothing, or there is no room.
+    """Links to merged slices and, unless they are many, to base files of the plan, with the base files that are linked. `known` identifies
+    the base files.
+
+    None if some directories tell no values, or there is no room.
     """
     paths = [*(file.path for file in files), *(one.stands_for for one in merged)]
     if not merged or not tells_values(plan.rules, paths):

@@ -1,7 +1,7 @@
-"""Small slices with logs as files of an application: each is merged here once, and Spark reads it as it reads a base file.
+"""Small slices with logs as files of an application: each is merged here once, and Spark reads it like a base file.
 
-What logs do to a large base file costs each statement a filter and two more branches to plan, tens of milliseconds however few rows there
-are, and the first statement of a process a second. A slice of some thousand rows is merged in less.
+The logs of a large base file cost each statement a filter and two more branches to plan, tens of milliseconds however few rows there are,
+and the first statement of a process a second. Merging a slice of some thousand rows takes less.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from lakehouse_engine.spark.frames.logged.effects import effect_key
 from lakehouse_engine.spark.frames.logged.weights import Key, Weight, slice_weight
 
 MOST = Weight(1, 4 << 20, 1_000_000, 64 << 20)
-"""Of one slice."""
+"""Most that one slice may weigh."""
 MOST_AT_ONCE = Weight(32, 8 << 20, 2_000_000, 128 << 20)
-"""Of all slices that a statement meets first."""
+"""Most that all slices may weigh that a statement meets first."""
 
 FOR_ROWS = 1 << 29
-"""Bytes of the files of an application that are left for rows of larger slices' logs, which save more."""
+"""Bytes for files of an application that are left for rows of larger slices' logs, which save more."""
 
 _MERGING = Lock()
 
@@ -49,26 +49,25 @@ class MergedFile:
 
     @property
     def stands_for(self) -> str:
-        """Where a base file with these rows would be, below the table."""
+        """Path of a base file with these rows, relative to the table."""
         return join_path(self.partition, self.path.name)
 
 
 MERGED: BySession[Path] = BySession(10_000, lambda _: 1)
-"""Of each application, whose sessions share them, by what their rows follow from."""
+"""Merged files of each application, which its sessions share, by everything that determines their rows."""
 
 
 def merged_files(
     spark: SparkSession, plan: ScanPlan, small: Sequence[LoggedSlice], known: Mapping[str, Hashable]
 ) -> tuple[ScanPlan, tuple[MergedFile, ...]]:
-    """The plan without those of its `small` slices that are merged, and the files of these. `known` tells base files, which were looked at,
-    by their paths.
+    """The plan without those of its `small` slices that are merged, and the files of these. `known` identifies checked base files by path.
 
     Raises as `SliceReader.read`.
     """
     if not small or plan.reader is None:
         return plan, ()
     keyed = {(effect_key(plan.reader, piece), known.get(_path(piece))): piece for piece in small}
-    with _MERGING:  # not twice by two threads: room is short
+    with _MERGING:  # never by two threads at once: room is short
         paths = _found(spark, plan, keyed)
     merged = {id(piece): MergedFile(paths[key], piece.slice.partition_path) for key, piece in keyed.items() if key in paths}
     return replace(plan, logged=tuple(piece for piece in plan.logged if id(piece) not in merged)), tuple(merged.values())
@@ -79,9 +78,9 @@ def _path(piece: LoggedSlice) -> str:
 
 
 def _found(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Key, LoggedSlice]) -> dict[Key, Path]:
-    """The file of each piece, by its key; none of those that are too many, or too much, or have no room."""
+    """Files of the pieces that have one, by key. No file is made for pieces that are too many or too large, or have no room."""
     kept = MERGED.of(spark.sparkContext)
-    # Who cleans folders for temporary files takes those of sessions that live for weeks.
+    # Cleaners of temporary folders also delete those of sessions that live for weeks.
     paths = {key: path for key in pieces if (path := kept.get(key)) is not None and os.path.exists(path)}
     missing = _light(spark, plan, {key: piece for key, piece in pieces.items() if key not in paths})
     if missing:
@@ -93,19 +92,19 @@ def _found(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Key, LoggedSlice
 
 
 def _light(spark: SparkSession, plan: ScanPlan, pieces: Mapping[Key, LoggedSlice]) -> list[Key]:
-    """Those that are to be merged now: all that are small, if together they are."""
+    """Keys of the slices to merge now: all small ones, if they are small together."""
     if len(pieces) > MOST_AT_ONCE.slices:
         return []
     weights = {key: slice_weight(plan, piece, key, MOST) for key, piece in pieces.items()}
     light = {key: weight for key, weight in weights.items() if weight.within(MOST)}
     together = reduce(add, light.values(), Weight(0, 0, 0, 0))
-    # Files without room would be made by each statement, for nothing: more of it is asked for than they take.
+    # Without room, each statement would make the files for nothing; so more room is asked for than they take.
     fits = together.within(MOST_AT_ONCE) and abilities_of(spark).takes_files(together.decoded + together.stored + FOR_ROWS)
     return list(light) if fits else []
 
 
 def _made(spark: SparkSession, plan: ScanPlan, pieces: Sequence[LoggedSlice]) -> Sequence[Path]:
-    """A file of each piece; none where there is no room for all."""
+    """A file of each piece; none if there is no room for all."""
     reader = plan.reader
     assert reader is not None
     contents = LocalRunner(os.cpu_count() or 1).run(lambda piece: _content(reader, piece), pieces, name="slices")

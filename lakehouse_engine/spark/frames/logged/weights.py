@@ -1,4 +1,4 @@
-"""What it takes to merge a slice, of its footers, and of no more of its rows than it takes to see that they are too many."""
+"""Estimates the cost of merging a slice from footers, and from no more rows than show that they are too many."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from lakehouse_engine.read.statistics import is_rebased
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What merging takes: slices, bytes of their files, and values that are stored as Parquet, of which a processor merges ten to twenty
-    million a second, and the bytes of these in memory.
+    """The cost of merging: slices, bytes of their files, values stored as Parquet (a processor merges ten to twenty million a second), and
+    the bytes of these values in memory.
     """
 
     slices: int
@@ -42,15 +42,15 @@ class Weight:
 
 
 Key = tuple[Hashable, Hashable]
-"""What the rows of a slice follow from: its files and how they are merged, and what tells its base file."""
+"""What determines the rows of a slice: its files and how they are merged, and what identifies its base file."""
 
 _WEIGHTS: BoundedCache[Weight] = BoundedCache(10_000)
-"""Of slices and of base files, with what is above which."""
+"""Weights of slices and of base files, each with the limit up to which it was weighed."""
 
 
 def slice_weight(plan: ScanPlan, piece: LoggedSlice, key: Key, most: Weight) -> Weight:
-    """The weight of a slice of the plan, or any one above `most`. Of a slice that is not to be merged it is above. Its base file is weighed
-    once, however many logs come.
+    """Weight of a slice of the plan; not exact above `most`. A slice that must not be merged weighs more than that. Its base file is
+    weighed once, however many logs come.
 
     Raises as `scan_logs` and `read_base_file`.
     """
@@ -78,19 +78,19 @@ def _log_weights(reader: SliceReader, piece: LoggedSlice, most: Weight) -> Itera
     for one in scan_logs(reader.storage, piece, reader.scope, verify=False).with_rows():
         if one.block.type is BlockType.PARQUET_DATA:
             content = pa.BufferReader(one.block.content)
-            with suppress(pa.ArrowException, OSError):  # whoever decodes it says what is wrong
+            with suppress(pa.ArrowException, OSError):  # the code that decodes the block reports what is wrong
                 yield parquet_weight(one.block.parquet_footer, content, most)
 
 
 def parquet_weight(footer: pq.FileMetaData, source: pa.NativeFile, most: Weight) -> Weight:
-    """The values of a Parquet file, and the bytes of these; no more of them is looked at than makes it heavier than `most`."""
+    """Values of a Parquet file and their bytes. Stops reading when they exceed `most`."""
     values, decoded = 0, 0
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         chunks = [group.column(place) for place in range(group.num_columns)]
         values += sum(chunk.num_values for chunk in chunks)
         decoded += sum(chunk.total_uncompressed_size for chunk in chunks)
-        # Texts of a dictionary may be long, and each is there once. Bounds do not tell how long what is between them is.
+        # Texts of a dictionary may be long, and each is stored once. Bounds do not tell how long the texts between them are.
         texts = [chunk for chunk in chunks if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page]
         unsure = [chunk for chunk in texts if chunk.num_values * chunk.total_uncompressed_size > most.decoded]
         if unsure and values <= most.values:
@@ -99,7 +99,7 @@ def parquet_weight(footer: pq.FileMetaData, source: pa.NativeFile, most: Weight)
 
 
 def _text_bytes(source: pa.NativeFile, footer: pq.FileMetaData, group: int, chunks: Sequence[pq.ColumnChunkMetaData], most: Weight) -> int:
-    """As many bytes as the values of the chunks take, or too many. They are decoded, few at a time, no more than that takes."""
+    """Bytes of the chunks' values, or a number above `most`. Values are decoded few at a time, and no more than that takes."""
     at_once = max(1, most.decoded // sum(chunk.total_uncompressed_size for chunk in chunks))
     found, file = 0, pq.ParquetFile(source, metadata=footer)
     for batch in file.iter_batches(at_once, row_groups=[group], columns=[chunk.path_in_schema for chunk in chunks]):

@@ -1,1 +1,1 @@
-"""Rows of base files that logs replace, as what a filter of Spark looks into."""
+"""Rows of base files that logs replace, in the form in which a filter of Spark looks them up."""

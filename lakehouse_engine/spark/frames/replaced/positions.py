@@ -1,14 +1,12 @@
-"""Which rows of files do not count, as logs replace or delete them, as longs that a filter of Spark's own looks into.
+"""Rows of files that logs replace or delete, as longs that a filter of Spark's own expressions looks up.
 
-`Replaced.longs` has a bit for every row of each block of 65,536 rows of which one is gone, after a block of none. Before them a directory
-says where a file's blocks are: the file is found by a number of its own, its size where no two files have one size (the hash of its name
-takes Spark three times as long), in a perfect hash table. All of it is one list, which goes into the filter as a scalar subquery, with no
-job and no join.
+`Replaced.longs` has a bit for every row of each block of 65,536 rows that lost one, after one empty block. Before the blocks, a directory
+says where a file's blocks are. The file is found in a perfect hash table by a number: its size if all sizes differ (the hash of its name
+takes Spark three times as long). All of it is one list, which goes into the filter as a scalar subquery, with no job and no join.
 
-All that is looked up is looked up for every row. So indexes are put together of bits, which Spark need not check for overflows, and nothing
-but the number and the row is used twice, for Spark would keep it in a field. Nor is there a test whether the file is the one that was
-listed, which is known before (`scanned.checked`): with another number a place far outside is looked at, where there mostly is nothing, and
-that is an error.
+Every lookup is made for every row. So indexes are composed of bits, which Spark need not check for overflows, and only the number and the
+row are used twice, as Spark would keep others in a field. The filter does not test that the file is the listed one, which is known before
+(`scanned.checked`): another number leads to a place far outside, mostly with nothing there, and that is an error.
 """
 
 from __future__ import annotations
@@ -35,19 +33,19 @@ _BLOCK_BITS = 16
 _BLOCK = 1 << _BLOCK_BITS
 _WORDS = _BLOCK // 64
 _MIXED = (1 << 30) - 1
-"""The bits of a file's number that are mixed into the place of its blocks."""
+"""Bits of a file's number that are mixed into the place of its blocks."""
 _NOWHERE = -_WORDS
 """Where the words are of a block that no file has."""
 _MOST_SIZES = 4096
-"""Files of which sizes are used: they are no hashes, and places for many such numbers may be hard to find."""
+"""Most files whose sizes are used as numbers: sizes are no hashes, and places for many of them may be hard to find."""
 
 _METADATA = "_metadata"
 ROW_NUMBERS = "_tmp_metadata_row_index"
-"""The column in which Spark's reader numbers rows for `_metadata`; it fills in a column of the table that is called so, too."""
+"""Column in which Spark's reader numbers rows for `_metadata`; it also fills in a column of the table with this name."""
 _LONGS = "__lakehouse_replaced"
 _LIST = pa.list_(pa.field("element", pa.int64(), nullable=False))
 _SENT = pa.schema([("longs", _LIST)])
-"""One row, a list in which no element is null."""
+"""Schema of one row: a list in which no element is null."""
 
 _Words = npt.NDArray[np.int64]
 
@@ -58,9 +56,9 @@ _CONDITIONS: BySession[Column] = BySession(100, lambda _: 1)
 class Replaced:
     """The replaced rows of some files.
 
-    `longs` have, for each of `2**bits` places, where the words of `2**step` blocks are, mixed with the number of the file in that place;
-    the displacements of `Slots`; and from a multiple of `_WORDS` on the words of blocks. `salt` is None where files are told by their
-    sizes, else what was added to the hashes of names so that all are distinct.
+    `longs` begins with the positions of the words of `2**step` blocks for each of `2**bits` places, mixed with the number of the file in
+    that place. Then come the displacements of `Slots`, and from a multiple of `_WORDS` on the words of blocks. `salt` is None if files are
+    told apart by their sizes; else it was added to the hashes of names so that all are distinct.
     """
 
     longs: _Words
@@ -70,12 +68,12 @@ class Replaced:
 
     @property
     def rows(self) -> pa.Table:
-        """One, of a list."""
+        """One row with the list."""
         return pa.table([[self.longs]], schema=_SENT)
 
 
 def told_apart(files: Sequence[ThinnedFile]) -> list[tuple[ThinnedFile, ...]]:
-    """The files in groups in which no two have one name: mostly one. What is looked into tells files by no more."""
+    """The files in groups without two files of one name, mostly one group. The lookup tells files apart by no more than that."""
     groups: list[list[ThinnedFile]] = []
     seen = Counter[str]()
     for file in files:
@@ -87,11 +85,11 @@ def told_apart(files: Sequence[ThinnedFile]) -> list[tuple[ThinnedFile, ...]]:
 
 
 def replaced_of(files: Sequence[ThinnedFile]) -> Replaced:
-    """The replaced rows of files that have names of their own (`told_apart`)."""
+    """The replaced rows of files that have distinct names (`told_apart`)."""
     numbers, salt = _numbers(files)
     slots = Slots.of(numbers)
     counts = [-(-file.rows >> _BLOCK_BITS) for file in files]
-    step = max(counts).bit_length()  # one more than all have: rows behind the last are nowhere, and not in the next file's place
+    step = max(counts).bit_length()  # more blocks than any file has: rows behind the last lead nowhere, not to the next file's place
     none = -(-slots.count * ((1 << step) + 1) // _WORDS) * _WORDS
     words, filled = [np.zeros(_WORDS, np.int64)], none + _WORDS
     blocks = np.full((slots.count, 1 << step), _NOWHERE, np.int64)
@@ -108,7 +106,7 @@ def replaced_of(files: Sequence[ThinnedFile]) -> Replaced:
 
 
 def _numbers(files: Sequence[ThinnedFile]) -> tuple[Rows, int | None]:
-    """A number of each file, and what it is made of: the first that tells all files apart. Raises `ValueError` where nothing does."""
+    """A number for each file, and the salt; the first way that tells all files apart. Raises `ValueError` if two files have one name."""
     if len({file.name for file in files}) < len(files):
         raise ValueError("two files have one name")
     salts = itertools.chain([None] if _sizes_are_known(files) else [], itertools.count())
@@ -127,7 +125,7 @@ def _number(file: ThinnedFile, salt: int | None) -> int:
 
 
 def _words(removed: Rows) -> tuple[Rows, _Words]:
-    """The blocks that have removed rows, and their bits as longs, `_WORDS` a block; bit i of a long is its row i."""
+    """Blocks that have removed rows, and their bits as longs, `_WORDS` a block; bit i of a long is its row i."""
     blocks, numbers = np.unique(removed >> _BLOCK_BITS, return_inverse=True)
     flags = np.zeros(len(blocks) * _BLOCK, dtype=np.bool_)
     flags[numbers * _BLOCK + (removed & (_BLOCK - 1))] = True
@@ -136,8 +134,9 @@ def _words(removed: Rows) -> tuple[Rows, _Words]:
 
 @dataclass(frozen=True, slots=True)
 class StayingRows:
-    """Tells the rows of frames over base files that were not replaced, by what was sent of `replaced`. Its condition is made once for all
-    files that are looked up in one way: that takes a hundred calls of the JVM.
+    """Filters frames over base files by the sent rows of `replaced`.
+
+    The condition is made once for all `replaced` of the same layout: that takes a hundred calls of the JVM.
     """
 
     sent: DataFrame
@@ -152,13 +151,15 @@ class StayingRows:
         return cls(sent, replaced, condition)
 
     def of_frame(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """Those of a frame over base files with these columns, with one more. Built-in expressions only: the scan stays Spark's own."""
+        """Rows not replaced, of a frame over base files with these columns, with one more column. Built-in expressions only: the scan stays
+        Spark's own.
+        """
         longs = free_name(_LONGS, columns)
-        # As a column, which Spark puts into a condition again, it is one subquery there. Each mention would be one of its own.
+        # As a column, which Spark puts back into the condition, it is one subquery. Each mention in the condition would be its own.
         looked_up = frame.withColumn(longs, self.sent.scalar())
         if longs == _LONGS and free_name(_METADATA, columns) == _METADATA:
             return looked_up.where(self.condition)
-        # What a column of the table hides is had by asking the frame.
+        # The frame has access to `_metadata` even if a column of the table hides it.
         return looked_up.where(_stays(self.replaced, col(longs), frame.metadataColumn(_METADATA)))
 
 

@@ -1,6 +1,6 @@
-"""A perfect hash table: distinct numbers get places of their own, which three operations on bits find again.
+"""A perfect hash table: distinct numbers get distinct places, which three operations on bits find again.
 
-The lowest bits of a number say in which group it is, the bits above, displaced by a number of the group, where it is.
+The lowest bits of a number give its group; the bits above, displaced by a number of the group, give its place.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Slots:
 
     @property
     def count(self) -> int:
-        """How many places there are."""
+        """Number of places."""
         return 1 << self.bits
 
     @classmethod
     def of(cls, numbers: Longs) -> Slots:
-        """Places for distinct numbers, at least twice as many."""
+        """A table for distinct numbers, with at least twice as many places."""
         bits = max(1, int(2 * len(numbers) - 1).bit_length())
         while True:
             displacements = _displaced(numbers, bits)
@@ -39,7 +39,7 @@ class Slots:
 
 
 def _displaced(numbers: Longs, bits: int) -> Longs | None:
-    """The displacement of each group, the largest groups first; None where two numbers would have one place."""
+    """The displacement of each group, largest groups first; None if two numbers would share a place."""
     count = 1 << bits
     groups, members, sizes = np.unique(numbers & (count - 1), return_inverse=True, return_counts=True)
     above = np.split(((numbers >> bits) & (count - 1))[np.argsort(members, kind="stable")], np.cumsum(sizes)[:-1])
