@@ -77,7 +77,7 @@ def check_undisturbed(then: TableState, instant_time: str, error: LakehouseError
 
 
 def _is_being_taken_back(now: TableState, instant_time: str, error: LakehouseError) -> bool:
-    """Whoever takes a write back closes it to its tasks before anything shows on the timeline."""
+    """A process that takes a write back closes it to its tasks before anything shows on the timeline."""
     own = now.timeline.find(instant_time)
     is_closed = own is not None and own.state is State.INFLIGHT and not has_file(now.storage, open_file(instant_time))
     return own is None or is_closed or isinstance(error, LateAttemptError)

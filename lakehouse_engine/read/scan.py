@@ -178,7 +178,7 @@ def plan_incremental(
 
 
 def _restore_behind(state: TableState, begin: str | None) -> RestoreRecord | None:
-    """Of the restores and rollbacks that took back something not after `begin`, the one to the earliest instant."""
+    """The restore or rollback to the earliest instant, among those that took back something up to `begin`."""
     if begin is None:
         return None
     active = state.active

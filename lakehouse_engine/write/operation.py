@@ -324,7 +324,7 @@ class _Steps:
         return result_of(self.transaction.state, self.transaction.instant_time, metadata, dropped=dropped, moves=moves)
 
     def _check_again(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
-        """What was read for the write is as it was also when it is committed, and nobody has written it meanwhile.
+        """Check that what was read for the write is unchanged when it is committed.
 
         Raises as `_check_expected` and `Expectation.check`, and `OvertakenError` where a commit has its id.
         """
