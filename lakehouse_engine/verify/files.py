@@ -37,7 +37,7 @@ from lakehouse_engine.view.table_state import TableState
 
 def without(state: TableState, damaged: Collection[Instant]) -> TableState:
     """The state as far as it can be read, for checks that need every instant's metadata."""
-    return replace(state, timeline=state.timeline.filter(lambda instant: instant not in damaged)) if damaged else state
+    return state.without(damaged) if damaged else state
 
 
 def check_sizes(state: TableState, damaged: Collection[Instant]) -> tuple[int, list[Finding]]:

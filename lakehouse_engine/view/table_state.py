@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
@@ -106,6 +106,12 @@ class TableState:
         lister, planned = StorageLister(self.storage), cache(partial(planned_slices, self.active, timeline))
         view = FileSystemView(lister, timeline, lambda: manifest.replaced_at, is_named=manifest.has, planned=planned)
         return replace(self, timeline=timeline, view=view, manifest=manifest, _told=told, _kept=KeptPartitions())
+
+    def without(self, instants: Collection[Instant]) -> TableState:
+        """The same files under a timeline without some instants, such as those whose metadata cannot be read."""
+        timeline = self.timeline.filter(lambda instant: instant not in instants)
+        told = replace(self._told, timeline=timeline)
+        return replace(self, timeline=timeline, manifest=self._manifests(told), _told=told)
 
     def may_have_folder(self, path: str) -> bool:
         """True if a folder of the timeline may hold anything; False if the timeline's listing shows that it does not exist. In an object
