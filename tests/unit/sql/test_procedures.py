@@ -118,12 +118,6 @@ def test_an_unknown_procedure_names_the_nearest() -> None:
         call("call show_comits(table => 'a.b')")
 
 
-@pytest.mark.parametrize("name", ["upgrade_table", "DOWNGRADE_TABLE"])
-def test_a_procedure_of_hudi_that_is_not_there_yet_says_so(name: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match=f"CALL {name.lower()}: a table's version cannot be changed in this version"):
-        call(f"call {name}(table => 'a.b')")
-
-
 def test_a_procedure_like_none_names_them_all() -> None:
     with pytest.raises(UnsupportedSqlError, match=r"there are .*show_commits.*show_timeline"):
         call("call zzz()")

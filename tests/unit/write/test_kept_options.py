@@ -16,7 +16,7 @@ from lakehouse_engine.write.alter import set_properties
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("op", pa.string())])
 ROWS = pa.table({"id": [1], "n": [1], "op": ["I"]}, schema=SCHEMA)
-NOT_A_VALUE = "not! a value"
+NOT_A_VALUE = "[not! a value, [not! a value"
 CONTRADICTIONS = (
     {"hoodie.keep.min.commits": "50"},
     {"hoodie.clean.commits.retained": "40", "hoodie.keep.min.commits": "20", "hoodie.keep.max.commits": "45"},
