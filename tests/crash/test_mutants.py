@@ -261,12 +261,13 @@ def restore_has_no_plan(patch: Patch) -> None:
 
 def restore_deletes_files_of_published_commits(patch: Patch) -> None:
     original, traces = restore_execute._Restore.unpublish, restore_execute._Restore.remove_traces
+    plans: list[Any] = []
 
     def late(self: Any) -> None:
-        original(self)
+        original(self, plans[-1])
         traces(self)
 
-    patch.setattr(restore_execute._Restore, "unpublish", lambda self, plan: None)
+    patch.setattr(restore_execute._Restore, "unpublish", lambda self, plan: plans.append(plan))
     patch.setattr(restore_execute._Restore, "remove_traces", late)
 
 
