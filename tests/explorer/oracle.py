@@ -11,6 +11,7 @@ from tests.crash.checker import look, saved_rows
 from tests.crash.scenarios import COLUMNS
 from tests.crash.timeline import Violation, expect, record_of
 from tests.explorer.disk import Disk
+from tests.support.versions import timeline_folder
 
 Rows = Mapping[str, tuple[Any, ...]]
 Effect = Callable[[Rows], Rows]
@@ -57,6 +58,7 @@ class Oracle:
 
     def __post_init__(self) -> None:
         self.beginning = frozenset(self.at)
+        self.by_completion = timeline_folder(self.disk) == TIMELINE
 
     @property
     def rows(self) -> Rows:
