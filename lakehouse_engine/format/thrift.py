@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse_engine.errors import FormatError
+from lakehouse_engine.format.varint import encode_varint
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 12
 _INTEGERS = frozenset({I16, I32, I64})
@@ -138,7 +139,7 @@ def _write_struct(value: ThriftStruct, parts: list[bytes]) -> None:
         kind, content = value.fields[number]
         told = (TRUE if content else FALSE) if kind == TRUE else kind
         step = number - last
-        parts.append(bytes((step << 4 | told,)) if 0 < step < 16 else bytes((told,)) + _varint(_zigzag(number)))
+        parts.append(bytes((step << 4 | told,)) if 0 < step < 16 else bytes((told,)) + encode_varint(_zigzag(number)))
         if kind != TRUE:
             _write_value(kind, content, parts)
         last = number
@@ -147,9 +148,9 @@ def _write_struct(value: ThriftStruct, parts: list[bytes]) -> None:
 
 def _write_value(kind: int, value: Any, parts: list[bytes]) -> None:
     if kind in _INTEGERS:
-        parts.append(_varint(_zigzag(value)))
+        parts.append(encode_varint(_zigzag(value)))
     elif kind == BINARY:
-        parts += (_varint(len(value)), value)
+        parts += (encode_varint(len(value)), value)
     elif kind == STRUCT:
         _write_struct(value, parts)
     elif kind == LIST:
@@ -160,7 +161,7 @@ def _write_value(kind: int, value: Any, parts: list[bytes]) -> None:
 
 def _write_list(value: ThriftList, parts: list[bytes]) -> None:
     count = len(value.values)
-    parts.append(bytes((count << 4 | value.kind,)) if count < 15 else bytes((0xF0 | value.kind,)) + _varint(count))
+    parts.append(bytes((count << 4 | value.kind,)) if count < 15 else bytes((0xF0 | value.kind,)) + encode_varint(count))
     for one in value.values:
         if value.kind == TRUE:
             parts.append(bytes((TRUE if one else FALSE,)))
@@ -174,12 +175,3 @@ def _signed(value: int) -> int:
 
 def _zigzag(value: int) -> int:
     return (value << 1) ^ (value >> 63)
-
-
-def _varint(value: int) -> bytes:
-    parts = bytearray()
-    while value >= 0x80:
-        parts.append(value & 0x7F | 0x80)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)

@@ -17,6 +17,7 @@ from lakehouse_engine.errors import FormatError, UnsupportedTableError
 from lakehouse_engine.format.avro.avro_encode import decimal_bytes, encode_fixed, encode_longs, encode_texts, join
 from lakehouse_engine.format.avro.avro_source import AvroSource, Positions, decimals_of_bytes, int32s, utf8
 from lakehouse_engine.format.log.blocks import CONTENT_VERSION, LogBlock
+from lakehouse_engine.format.varint import decode_long
 
 
 class Wrapper(IntEnum):
@@ -40,6 +41,8 @@ class Wrapper(IntEnum):
 
 _LOCAL_DATE = 12
 """Branch of a value in an array: a date of another Java class."""
+
+_BLOCK = "a delete block"
 
 _TYPES: dict[Wrapper, pa.DataType] = {
     Wrapper.BOOLEAN: pa.bool_(),
@@ -232,11 +235,11 @@ def _starts(data: bytes) -> Positions:
     """Start of each entry in the list. It takes a walk through the bytes, which creates no value objects."""
     starts, position = array("q"), 0
     while True:
-        count, position = _long(data, position)
+        count, position = decode_long(data, position, of=_BLOCK)
         if count == 0:
             break
         if count < 0:
-            _, position = _long(data, position)
+            _, position = decode_long(data, position, of=_BLOCK)
             count = -count
         if count > len(data):
             raise FormatError("a delete block has more entries than bytes")
@@ -278,12 +281,12 @@ def _walk(data: bytes, position: int, count: int, starts: array[int]) -> int:
 def _after(data: bytes, position: int) -> int:
     """Position after the entry at `position`."""
     for _ in range(2):
-        branch, position = _long(data, position)
+        branch, position = decode_long(data, position, of=_BLOCK)
         if branch == 1:
             position = _after_text(data, position)
         elif branch != 0:
             raise FormatError("a delete block has a key that is neither null nor text")
-    wrapper, position = _long(data, position)
+    wrapper, position = decode_long(data, position, of=_BLOCK)
     return _after_array(data, position) if wrapper == Wrapper.ARRAY else _after_value(data, position, wrapper)
 
 
@@ -292,41 +295,28 @@ def _after_value(data: bytes, position: int, wrapper: int) -> int:
         raise UnsupportedTableError(f"a delete block has ordering values of the unknown kind {wrapper}")
     if wrapper in _FIXED_SIZES:
         return position + _FIXED_SIZES[Wrapper(wrapper)]
-    return _after_text(data, position) if wrapper in _SIZED else _long(data, position)[1]
+    return _after_text(data, position) if wrapper in _SIZED else decode_long(data, position, of=_BLOCK)[1]
 
 
 def _after_array(data: bytes, position: int) -> int:
     """Position after the array; `_members` checks its contents."""
-    branch, position = _long(data, position)
-    count, position = _long(data, position) if branch == 1 else (0, position)
+    branch, position = decode_long(data, position, of=_BLOCK)
+    count, position = decode_long(data, position, of=_BLOCK) if branch == 1 else (0, position)
     while count:
         if count < 0:
-            _, position = _long(data, position)
+            _, position = decode_long(data, position, of=_BLOCK)
         for _ in range(abs(count)):
-            wrapper, position = _long(data, position)
+            wrapper, position = decode_long(data, position, of=_BLOCK)
             position = _after_value(data, position, Wrapper.DATE if wrapper == _LOCAL_DATE else wrapper)
-        count, position = _long(data, position)
+        count, position = decode_long(data, position, of=_BLOCK)
     return position
 
 
 def _after_text(data: bytes, position: int) -> int:
-    size, position = _long(data, position)
+    size, position = decode_long(data, position, of=_BLOCK)
     if size < 0 or position + size > len(data):
         raise FormatError("a delete block ends within a text")
     return position + size
-
-
-def _long(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if position >= len(data) or shift > 63:
-            raise FormatError("a delete block ends within a number")
-        octet = data[position]
-        position += 1
-        value |= (octet & 0x7F) << shift
-        shift += 7
-        if octet < 0x80:
-            return (value >> 1) ^ -(value & 1), position
 
 
 def encode_delete_content(

@@ -18,10 +18,12 @@ from lakehouse_engine.format.avro.avro_decode import Node, Read, record_nodes
 from lakehouse_engine.format.avro.avro_encode import encode_records
 from lakehouse_engine.format.avro.avro_source import AvroSource, Positions, utf8
 from lakehouse_engine.format.metadata_table.schema import conform, payload_schema, stored_schema
+from lakehouse_engine.format.varint import decode_long
 
 FILES, BLOOM, STATS = "filesystemMetadata", "BloomFilterMetadata", "ColumnStatsMetadata"
 LOCATION, SECONDARY = "recordIndexMetadata", "SecondaryIndexMetadata"
 _TYPE, _KEY = "type", "key"
+_RECORD = "a metadata record"
 
 
 class RecordType(IntEnum):
@@ -103,28 +105,15 @@ class _OptionalFiles:
 def _walk(data: memoryview, at: int, starts: array[int]) -> int:
     """Append the starts of the entries of the map at `at`; returns the position after the map."""
     while True:
-        count, at = _long(data, at)
+        count, at = decode_long(data, at, of=_RECORD)
         if count == 0:
             return at
         if count < 0:
-            _, at = _long(data, at)
+            _, at = decode_long(data, at, of=_RECORD)
         for _ in range(abs(count)):
             starts.append(at)
-            size, at = _long(data, at)
+            size, at = decode_long(data, at, of=_RECORD)
             if size < 0:
                 raise FormatError("a name in a metadata record has a negative length")
-            _, at = _long(data, at + size)
+            _, at = decode_long(data, at + size, of=_RECORD)
             at += 1
-
-
-def _long(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise FormatError("a metadata record ends within a number")
-        octet = data[at]
-        at += 1
-        value |= (octet & 0x7F) << shift
-        shift += 7
-        if octet < 0x80:
-            return (value >> 1) ^ -(value & 1), at

@@ -19,6 +19,7 @@ import fastavro
 
 from lakehouse_engine.errors import CorruptInstantError, MetadataError
 from lakehouse_engine.format.seal import BLANK_SEAL, BROKEN_SEAL, SEAL_KEY, is_intact_behind, seal_behind
+from lakehouse_engine.format.varint import encode_varint
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -181,12 +182,7 @@ def _text(text: bytes) -> bytes:
 
 def _long(value: int) -> bytes:
     """Avro's variable-length form of a non-negative number."""
-    zigzag, out = value << 1, bytearray()
-    while zigzag > 0x7F:
-        out.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    out.append(zigzag)
-    return bytes(out)
+    return encode_varint(value << 1)
 
 
 @cache
