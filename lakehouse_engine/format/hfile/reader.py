@@ -98,14 +98,19 @@ class HFileReader:
         found = self._decoded(self._contents(index, wanted[wanted >= 0]))
         return found.filter(pc.is_in(found.keys, keys))
 
-    def range(self, begin: bytes, end: bytes | None) -> Cells:
-        """The entries with keys from `begin` up to, not including, `end` (None: through the last)."""
+    def starts(self) -> tuple[pa.Array, Numbers]:
+        """For each data block a key (`binary`, ascending) that is no later than its first one, and its bytes in the file."""
+        index = self._blocks()
+        return index.keys, index.sizes
+
+    def range(self, begin: bytes, end: bytes | None, *, keep: bool = True) -> Cells:
+        """The entries with keys from `begin` up to, not including, `end` (None: through the last). `keep`: cache the blocks."""
         index = self._blocks()
         if not len(index) or (end is not None and end <= begin):
             return Cells.empty()
         bounds = index.holding(pa.array([begin, begin if end is None else end], pa.binary()))
         first, last = max(int(bounds[0]), 0), len(index) - 1 if end is None else int(bounds[1])
-        found = self._decoded(self._contents(index, np.arange(first, last + 1)))
+        found = self._decoded(self._contents(index, np.arange(first, last + 1), keep=keep))
         low = pc.sum(pc.less(found.keys, begin)).as_py() or 0
         high = len(found) if end is None else pc.sum(pc.less(found.keys, end)).as_py() or 0
         return found.slice(low, max(low, high))

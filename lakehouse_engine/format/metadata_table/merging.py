@@ -142,14 +142,18 @@ def _since_deletions(layers: Sequence[Layer]) -> list[Layer]:
     return [layer for layer in reversed(kept) if len(layer.cells)]
 
 
-def _living(keys: pa.Array, payloads: pa.Table) -> Records:
-    """The records without tombstones, which say that their subject was deleted."""
+def tombstones(payloads: pa.Table) -> pa.Array:
+    """True for payloads that say that their subject was deleted."""
     gone = pa.array(np.zeros(payloads.num_rows, np.bool_))
     for name in (BLOOM, STATS, SECONDARY):
         if name in payloads.column_names:
             info = payloads.column(name).combine_chunks()
-            flag = info.field("isDeleted")
-            gone = pc.or_(gone, pc.and_(info.is_valid(), pc.fill_null(flag, False)))
+            gone = pc.or_(gone, pc.and_(info.is_valid(), pc.fill_null(info.field("isDeleted"), False)))
+    return gone
+
+
+def _living(keys: pa.Array, payloads: pa.Table) -> Records:
+    gone = tombstones(payloads)
     if not pc.any(gone).as_py():
         return Records(keys, payloads)
     return Records(keys.filter(pc.invert(gone)), payloads.filter(pc.invert(gone)))
