@@ -1,4 +1,4 @@
-"""Table services of the metadata table after a commit of its data table: compaction, then clean, then archiving, each when it is due.
+"""Table services of the metadata table after a commit of its data table: clean, then compaction, then archiving, each when it is due.
 
 They are those of any table, with the options of the data table's services as Hudi derives them (`HoodieMetadataWriteUtils`), and run under
 the data table's lock: nothing writes to the metadata table without it.
@@ -10,7 +10,7 @@ import logging
 from dataclasses import replace
 
 from lakehouse_engine.commit.locked import locked_table
-from lakehouse_engine.engine import local_runner
+from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.metadata_table.compaction import blocked_by, unmerged
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
 from lakehouse_engine.model.instant import Action, Instant
@@ -28,12 +28,12 @@ logger = logging.getLogger(__name__)
 _LEAST_COMMITS, _MORE_COMMITS = 3, 1.2
 """Commits that a clean of the metadata table keeps readable: at least, and as a multiple of those of the data table."""
 _UNTIL_CLEAN = 3
-"""Instants after a compaction before a clean: readers that began before it still read the slices that it replaced."""
+"""Instants after a compaction before a clean, or fewer if compactions are: readers that began before it still read what it replaced."""
 _RESUMED = (Action.COMPACTION, Action.CLEAN)
 
 
-def run_due(data: TableState, options: ServiceOptions, *, lock_timeout_ms: int) -> None:
-    """Run the services of the metadata table that are due; nothing without one in use.
+def run_due(data: TableState, options: ServiceOptions, runner: LocalRunner, *, lock_timeout_ms: int) -> None:
+    """Run the services of the metadata table that are due; nothing without one in use. File groups are merged by the threads of `runner`.
 
     Raises `LockTimeoutError`, and what a service raises; each is safe to run again.
     """
@@ -41,7 +41,7 @@ def run_due(data: TableState, options: ServiceOptions, *, lock_timeout_ms: int) 
         return
     with locked_table(data.storage, lock_timeout_ms=lock_timeout_ms) as current:
         if is_in_use(current):
-            _run(current, options, lock_timeout_ms)
+            _run(current, options, runner, lock_timeout_ms)
 
 
 def _opened(data: TableState) -> TableState:
@@ -52,36 +52,36 @@ def _is_due(data: TableState, metadata: TableState, options: ServiceOptions) -> 
     return bool(
         pending_plans(metadata, Action.COMPACTION)
         or compaction_is_due(metadata, options)
-        or _clean_is_due(metadata, clean_options(options))
+        or _clean_is_due(metadata, options)
         or _archive_is_due(data, metadata, options)
     )
 
 
-def _run(data: TableState, options: ServiceOptions, lock_timeout_ms: int) -> None:
+def _run(data: TableState, options: ServiceOptions, runner: LocalRunner, lock_timeout_ms: int) -> None:
     metadata = _opened(data)
     busy = _in_the_way(metadata)
     if busy is not None:
         logger.info("the services of the metadata table of %s wait: %s is pending there", data.config.name, busy)
         return
-    if pending_plans(metadata, Action.COMPACTION) or compaction_is_due(metadata, options):
-        metadata = _compacted(data, metadata, lock_timeout_ms)
     kept = clean_options(options)
-    if _clean_is_due(metadata, kept):
+    if _clean_is_due(metadata, options):
         with named_instants(data, metadata, CLEAN_SUFFIX):
             clean(metadata.storage, kept, lock_timeout_ms=lock_timeout_ms)
         metadata = metadata.refresh()
+    if pending_plans(metadata, Action.COMPACTION) or compaction_is_due(metadata, options):
+        metadata = _compacted(data, metadata, runner, lock_timeout_ms)
     if _archive_is_due(data, metadata, options):
         archiving, compaction = archive_options(options), _compaction_options(options)
         with named_instants(data, metadata, ""):
             archive(metadata.storage, archiving, lock_timeout_ms=lock_timeout_ms, clean=kept, compaction=compaction, data=data)
 
 
-def _compacted(data: TableState, metadata: TableState, lock_timeout_ms: int) -> TableState:
+def _compacted(data: TableState, metadata: TableState, runner: LocalRunner, lock_timeout_ms: int) -> TableState:
     blocking = blocked_by(data, metadata)
     if blocking is not None:
         logger.info("the metadata table of %s is not compacted while %s is pending", data.config.name, blocking)
         return metadata
-    done = compact(data, metadata, local_runner({}), lock_timeout_ms=lock_timeout_ms)
+    done = compact(data, metadata, runner, lock_timeout_ms=lock_timeout_ms)
     if done is not None:
         logger.info("compacted %d file groups of the metadata table of %s", len(list(done.write_stats())), data.config.name)
     return metadata.refresh()
@@ -113,15 +113,14 @@ def _compaction_options(options: ServiceOptions) -> CompactionOptions:
     return CompactionOptions(delta_commits=options.metadata.delta_commits)
 
 
-def _clean_is_due(metadata: TableState, options: CleanOptions) -> bool:
+def _clean_is_due(metadata: TableState, options: ServiceOptions) -> bool:
+    if any(one.action is Action.CLEAN for one in metadata.timeline.pending()):
+        return True
     instant = service_instant(metadata, CLEAN_SUFFIX)
-    if not options.automatic or (instant and metadata.timeline.contains(instant) and not _has_pending_clean(metadata)):
+    if not options.clean.automatic or (instant and metadata.timeline.contains(instant)):
         return False
-    return _has_pending_clean(metadata) or (_since_compaction(metadata) >= _UNTIL_CLEAN and clean_is_due(metadata, options))
-
-
-def _has_pending_clean(metadata: TableState) -> bool:
-    return any(one.action is Action.CLEAN for one in metadata.timeline.pending())
+    waits = _since_compaction(metadata) < min(_UNTIL_CLEAN, options.metadata.delta_commits)
+    return not waits and clean_is_due(metadata, clean_options(options))
 
 
 def _since_compaction(metadata: TableState) -> int:
