@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.storage.base import Listing, Storage, StoredFile, Tag, TaggedStorage
-from lakehouse_engine.storage.locations import storage_below
+from lakehouse_engine.storage.nested import NestedStorage
 
 Answer = TypeVar("Answer")
 
@@ -37,12 +37,8 @@ class Fault(StrEnum):
 
 @dataclass(slots=True)
 class _Plan:
-    """Shared by the storages of one process."""
-
     call: int
     fault: Fault
-    mutations: list[str] = field(default_factory=list)
-    crashed: bool = False
 
 
 class FaultyStorage:
@@ -56,20 +52,15 @@ class FaultyStorage:
     def __init__(self, inner: Storage, call: int = 0, fault: Fault = Fault.CRASH_BEFORE) -> None:
         self._inner = inner
         self._plan = _Plan(call, fault)
-
-    @property
-    def mutations(self) -> list[str]:
-        return self._plan.mutations
-
-    def below(self, path: str) -> FaultyStorage:
-        """Storage rooted at a directory of this one, whose calls count with those of this one."""
-        found = FaultyStorage(storage_below(self._inner, path))
-        found._plan = self._plan
-        return found
+        self._crashed = False
+        self.mutations: list[str] = []
 
     @property
     def root(self) -> str:
         return self._inner.root
+
+    def below(self, path: str) -> NestedStorage:
+        return NestedStorage(self, path)
 
     def uri(self, path: str = "") -> str:
         return self._inner.uri(path)
@@ -176,7 +167,7 @@ class FaultyStorage:
             self._after()
 
     def _alive(self) -> None:
-        if self._plan.crashed:
+        if self._crashed:
             raise SimulatedCrash("this storage belongs to a process that died")
 
     def _before(self, mutation: str) -> None:
@@ -197,5 +188,5 @@ class FaultyStorage:
             raise StorageError(f"simulated loss of the answer to '{self.mutations[-1]}'", root=self.root)
 
     def _crash(self) -> None:
-        self._plan.crashed = True
+        self._crashed = True
         raise SimulatedCrash(f"simulated crash at mutation {self._plan.call}: {self.mutations[-1]}")
