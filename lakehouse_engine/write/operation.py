@@ -175,6 +175,7 @@ class _Steps:
             return self._unchanged(None if self.context.is_global else frozenset())  # no instant is needed
         self.transaction.start(self._action)
         if not self.keeps_lock and may_let_go(self.transaction.state, self.batches):
+            self.context.index.fix()
             self.transaction.let_go()
         return self.new_groups() if self.batches.makes_new_groups else self.changes()
 
