@@ -11,7 +11,8 @@ A row with only some of the columns takes the others from the row that it is com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,7 @@ from lakehouse_engine.files.log_scanner import ScannedBlock
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.projection import match_name
 from lakehouse_engine.files.row_pool import RowPool, SpillTo, take_rows
-from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.format.log.blocks import BlockType, LogBlock
 from lakehouse_engine.format.log.data_block import decode_data_block
 from lakehouse_engine.format.log.delete_block import DeleteRecords, decode_delete_block
 from lakehouse_engine.model.keys import META_COLUMNS
@@ -145,21 +146,37 @@ def values_of_fields(deleted_at: pa.Array) -> list[pa.Array]:
 def _decode(scanned: ScannedBlock, wanted: pa.Schema, rules: MergeRules) -> tuple[pa.Table | DeleteRecords, frozenset[str]]:
     """Rows or deletions of the block, and the columns that its rows lack."""
     block = scanned.block
-    try:
-        if block.type is BlockType.DELETE:
+    if block.type is BlockType.DELETE:
+        with _decoding(block, scanned.path):
             return decode_delete_block(block), frozenset()
+    rows, names = block_rows(block, scanned.path, wanted)
+    return rows, _absent(scanned, wanted, names, rules) if block.is_partial else frozenset()
+
+
+def block_rows(block: LogBlock, path: str, wanted: pa.Schema) -> tuple[pa.Table, list[str | None]]:
+    """Rows of a data block in the columns `wanted`, and the stored name of each; a column that the block lacks is null, its name None.
+
+    `path` is the log file's. Raises `CorruptLogError` if the block does not decode, and as `decode_data_block` if it is refused.
+    """
+    with _decoding(block, path):
         raw = decode_data_block(block, {field.name.lower() for field in wanted}, partial=True)
+    stored = raw.column_names  # Arrow builds this list at each access
+    indices = [match_name(stored, field.name, path) for field in wanted]
+    names = [None if index is None else stored[index] for index in indices]
+    return project(raw, wanted, names, path), names
+
+
+@contextmanager
+def _decoding(block: LogBlock, path: str) -> Iterator[None]:
+    try:
+        yield
     except (FormatError, pa.ArrowException) as error:
         raise CorruptLogError(
-            f"a block at byte {block.offset} of the log file {scanned.path!r}, written by {block.instant_time}, does not decode: {error}",
-            path=scanned.path,
+            f"a block at byte {block.offset} of the log file {path!r}, written by {block.instant_time}, does not decode: {error}",
+            path=path,
             instant=block.instant_time,
             offset=block.offset,
         ) from error
-    stored = raw.column_names  # Arrow builds this list at each access
-    indices = [match_name(stored, field.name, scanned.path) for field in wanted]
-    names = [None if index is None else stored[index] for index in indices]
-    return project(raw, wanted, names, scanned.path), _absent(scanned, wanted, names, rules) if block.is_partial else frozenset()
 
 
 def _absent(scanned: ScannedBlock, wanted: pa.Schema, names: Sequence[str | None], rules: MergeRules) -> frozenset[str]:

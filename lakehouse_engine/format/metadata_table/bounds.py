@@ -112,9 +112,11 @@ def _struct_of(name: str, values: pa.Array) -> pa.Array:
 
 
 def value_types(kind: pa.DataType, count: int) -> pa.Array:
-    """The `valueType` of one column's bounds, repeated `count` times."""
+    """The `valueType` of one column's bounds, repeated `count` times; `NULL` for the null type."""
     info = None
-    if pat.is_decimal(kind):
+    if pat.is_null(kind):
+        ordinal = ValueType.NULL
+    elif pat.is_decimal(kind):
         ordinal, info = ValueType.DECIMAL, f"{kind.precision},{kind.scale}"
     elif pat.is_date32(kind):
         ordinal = ValueType.DATE
@@ -127,7 +129,7 @@ def value_types(kind: pa.DataType, count: int) -> pa.Array:
 
 
 def unwrap_bounds(bounds: pa.Array, declared: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Bounds in a column's type; null where there is none, or where the stored value cannot be read as that type.
+    """Bounds in a column's type; null where there is none or it is NaN, or where the stored value cannot be read as that type.
 
     `declared` are the `valueType`s. A V1 number that could be micro- or milliseconds is not taken for a timestamp.
     """
@@ -148,7 +150,9 @@ def unwrap_bounds(bounds: pa.Array, declared: pa.Array, kind: pa.DataType) -> pa
         return pa.nulls(len(bounds), kind)
     plain_types = (ValueType.V1, *(found for _, _, found in _PLAIN))
     candidates = [_values(bounds, name).cast(kind) for name in (wrapper, *_WIDENED.get(kind, ()))]
-    return _where(ordinal, plain_types, pc.coalesce(*candidates))
+    found = _where(ordinal, plain_types, pc.coalesce(*candidates))
+    # Hudi orders NaN above all numbers, Arrow does not order it.
+    return pc.if_else(pc.is_nan(found), pa.scalar(None, kind), found) if pat.is_floating(kind) else found
 
 
 def _values(bounds: pa.Array, wrapper: str) -> pa.Array:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.metadata_table.bounds import (
@@ -33,7 +34,7 @@ def stats_payloads(
     `least` and `greatest` have the same `is_indexed` type; `counts` has the columns of `COUNTS`. `by_value_type` is for table version 9.
     """
     kind, count = payload_schema().field(STATS).type, len(names)
-    typed = value_types(least.type, count) if by_value_type else pa.nulls(count, value_type_struct())
+    typed = _value_types(least, greatest, counts) if by_value_type else pa.nulls(count, value_type_struct())
     members = {
         "fileName": names,
         "columnName": pa.repeat(column, count),
@@ -47,6 +48,13 @@ def stats_payloads(
     struct = pa.StructArray.from_arrays([members[field.name] for field in kind], fields=list(kind))
     record_type = RecordType.PARTITION_STATS if is_tight else RecordType.COLUMN_STATS
     return pa.table({"type": pa.array(np.full(count, record_type, np.int32)), STATS: struct})
+
+
+def _value_types(least: pa.Array, greatest: pa.Array, counts: pa.Table) -> pa.Array:
+    """`valueType` of each record; without values, as of a log with deletions only, it is `NULL`."""
+    no_values = pc.equal(counts.column("valueCount").combine_chunks(), 0)
+    empty = pc.and_(no_values, pc.and_(least.is_null(), greatest.is_null()))
+    return pc.if_else(empty, value_types(pa.null(), len(least)), value_types(least.type, len(least)))
 
 
 def stats_bounds(stats: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
@@ -81,15 +89,21 @@ def merge_stats(older: pa.Array, newer: pa.Array) -> pa.Array:
     for name in ("fileName", "columnName"):
         if pc.any(pc.and_not(pc.not_equal(older.field(name), newer.field(name)), replaced)).as_py():
             raise FormatError(f"two column statistics of one key differ in their {name}")
-    is_decimal = pc.equal(pc.fill_null(newer.field("valueType").field("typeOrdinal"), int(ValueType.V1)), int(ValueType.DECIMAL))
+    declared = pc.if_else(pc.equal(_ordinal(newer), int(ValueType.NULL)), older.field("valueType"), newer.field("valueType"))
+    is_decimal = pc.or_(pc.equal(_ordinal(newer), int(ValueType.DECIMAL)), pc.equal(_ordinal(older), int(ValueType.DECIMAL)))
     joined = pc.invert(replaced)
     merged = {
+        "valueType": declared,
         "minValue": _extreme(older.field("minValue"), newer.field("minValue"), is_decimal, joined, least=True),
         "maxValue": _extreme(older.field("maxValue"), newer.field("maxValue"), is_decimal, joined, least=False),
         **{name: _sum(older.field(name), newer.field(name)) for name in COUNTS},
     }
     children = [merged[field.name] if field.name in merged else newer.field(field.name) for field in newer.type]
     return pc.if_else(replaced, newer, pa.StructArray.from_arrays(children, fields=list(newer.type)))
+
+
+def _ordinal(stats: pa.Array) -> pa.Array:
+    return pc.fill_null(stats.field("valueType").field("typeOrdinal"), int(ValueType.V1))
 
 
 def _flag(stats: pa.Array, name: str) -> pa.Array:
@@ -124,11 +138,13 @@ def _member(values: pa.Array, name: str) -> pa.Array:
 
 
 def _outer(older: pa.Array, newer: pa.Array, is_decimal: pa.Array | None, *, least: bool) -> pa.Array:
-    """The lesser (`least`) or greater value of two columns; if one is null, the other."""
+    """The lesser (`least`) or greater value of two columns; if one is null, the other. NaN is above all numbers, as in Java."""
     if is_decimal is not None and pc.any(is_decimal).as_py():
         numbers = [decimals_of(values, _DECIMAL_BOUND) for values in (older, newer)]
         before = pc.if_else(is_decimal, pc.less(*numbers), pc.less(older, newer))
     else:
         before = pc.less(older, newer)
+    if pat.is_floating(newer.type):
+        before = pc.or_(before, pc.is_nan(newer))
     chosen = pc.if_else(before, older, newer) if least else pc.if_else(before, newer, older)
     return pc.coalesce(chosen, older, newer)

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakehouse_engine.files.column_bounds import columns_bounds
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.metadata_table.answers import LISTED, Statistics
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, PARTITION_STATS
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.read.statistics import column_bounds
 from lakehouse_engine.verify.metadata_table.files import finding, latest_base_files, parsed
 from lakehouse_engine.verify.metadata_table.report import MetadataFinding, MetadataFindingKind
 
@@ -38,8 +38,8 @@ def check_statistics(table: MetadataTable, schema: pa.Schema) -> tuple[int, list
 
 
 def _wrong(file: BaseFile, field: pa.Field, known: pa.Table, footer: pq.FileMetaData) -> Iterator[MetadataFinding]:
-    stored = column_bounds(footer, field)
-    if stored is None:
+    (stored,) = columns_bounds(footer, [field], file.path)
+    if stored.nulls is None:
         return
     row = known.slice(0, 1)
     values, nulls = row.column("valueCount")[0].as_py(), row.column("nullCount")[0].as_py()

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import OptionError, PartitionValueError
+from lakehouse_engine.files.column_bounds import misleads
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.read import pruning, statistics
+from lakehouse_engine.read import pruning
 from lakehouse_engine.read.pruning import Scope
 from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.read.statistics import matching_row_groups
@@ -156,7 +157,7 @@ _CONFIG = {
 def test_bounds_of_old_writers_are_not_believed(
     kind: pa.DataType, physical: str, created: str, texts: dict[bytes, bytes], misled: bool
 ) -> None:
-    assert statistics._misleads(SimpleNamespace(created_by=created, metadata=texts), kind, physical) is misled
+    assert misleads(SimpleNamespace(created_by=created, metadata=texts), kind, physical) is misled
 
 
 PARTITIONED = ["i", "n", "s", "b", "d", "e"]

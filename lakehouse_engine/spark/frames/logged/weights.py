@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.files.base_file import damage
+from lakehouse_engine.files.column_bounds import is_rebased
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.log_scanner import scan_logs
 from lakehouse_engine.files.slice_reader import SliceReader
@@ -20,7 +21,6 @@ from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.read.scan import ScanPlan
-from lakehouse_engine.read.statistics import is_rebased
 
 
 @dataclass(frozen=True, slots=True)

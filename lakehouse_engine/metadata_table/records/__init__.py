@@ -1,0 +1,1 @@
+"""Records of a metadata table, derived from the data files that they are about."""
