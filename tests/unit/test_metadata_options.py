@@ -11,7 +11,7 @@ import pytest
 from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options import STORED_PREFIX, ServiceOptions
-from lakehouse_engine.options.metadata import MetadataTableOptions
+from lakehouse_engine.options.metadata_table import MetadataTableOptions
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 ENABLE, STATS, BLOOM = "hoodie.metadata.enable", "hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.bloom.filter.enable"
