@@ -65,11 +65,16 @@ def test_values_that_a_filter_asks_for(expression: pc.Expression, names: Sequenc
 
 def table_of(keys: Sequence[str], **more: Any) -> MemoryStorage:
     """A table with one row in each of its files, and a record index of them."""
+    storage = without_index(keys, **more)
+    index(storage)
+    return storage
+
+
+def without_index(keys: Sequence[str], **more: Any) -> MemoryStorage:
     storage = MemoryStorage()
     create_table(storage, TableSpec(name="t", schema=SCHEMA, record_key=tuple(keys), **more))
     for number in range(FILES):
         write(storage, WriteOperationType.BULK_INSERT, number, f"b{number}", number / 10)
-    index(storage)
     return storage
 
 
@@ -114,7 +119,7 @@ def test_a_key_of_several_columns_is_composed_as_writes_do() -> None:
 
 
 def test_a_slice_with_logs_is_planned_if_the_key_is_there() -> None:
-    storage = table_of(["a"], table_type="mor")
+    storage = without_index(["a"], table_type="mor")
     for number in (3, 4):
         write(storage, WriteOperationType.UPSERT, number, "new", 9.0)
     index(storage)
@@ -124,7 +129,7 @@ def test_a_slice_with_logs_is_planned_if_the_key_is_there() -> None:
 
 
 def test_an_index_that_lags_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
-    storage = table_of(["a"])
+    storage = without_index(["a"])
     write(storage, WriteOperationType.BULK_INSERT, 77, "late", 0.0)
     index(storage, left_out=1)
     assert opened(plan(storage, A == 77)) == FILES + 1
