@@ -62,6 +62,11 @@ def _record_level(config: TableConfig, *, is_global: bool) -> RecordLevelIndex:
     return RecordLevelIndex(is_global)
 
 
+def check_index(config: TableConfig, options: WriteOptions) -> None:
+    """Raise `OptionError` for an index that the table cannot have: one of record keys, and it has none."""
+    INDEXES[stored_index_type(config) if options.index_type == "AUTO" else options.index_type](config, options)
+
+
 def is_global_anew(options: WriteOptions) -> bool:
     """True if a table made with these options has an index by which a key is unique in the table."""
     return options.index_type.replace("AUTO", "GLOBAL_SIMPLE").startswith("GLOBAL_")

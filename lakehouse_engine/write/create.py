@@ -14,7 +14,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.format.new_table import NewTable
 from lakehouse_engine.format.table_format import format_of_version
 from lakehouse_engine.index.consistent import refuse_changing_buckets
-from lakehouse_engine.index.registry import INDEXES, stored_index_type
+from lakehouse_engine.index.registry import check_index
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
 from lakehouse_engine.model.merge_mode import MergeMode
 from lakehouse_engine.model.table_config import DELETES_KEY, MATERIALIZED_KEY, TableConfig, TableType
@@ -111,7 +111,7 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     payload.delete_marks(config.properties)
     if config.deletes_softly:
         check_soft_deletes(config, payload)
-    INDEXES[stored_index_type(config)](config, options)
+    check_index(config, options)
     return ConfigStore(storage).create(config)
 
 

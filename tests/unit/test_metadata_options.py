@@ -12,6 +12,7 @@ from lakehouse_engine import Lakehouse
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options import STORED_PREFIX, ServiceOptions
 from lakehouse_engine.options.metadata_table import MetadataTableOptions
+from lakehouse_engine.write.alter import set_properties
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 ENABLE, STATS, BLOOM = "hoodie.metadata.enable", "hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.bloom.filter.enable"
@@ -58,6 +59,14 @@ def test_contradictions_are_refused_before_a_table_is_made(given: dict[str, Any]
     with pytest.raises(OptionError, match=why):
         Lakehouse(str(tmp_path)).create_table("s.t", schema=SCHEMA, record_key=["id"], properties=given)
     assert not (tmp_path / "s" / "t").exists()
+
+
+def test_a_table_without_record_key_does_not_get_a_record_index_later(tmp_path: Path) -> None:
+    table = Lakehouse(str(tmp_path)).create_table("s.t", schema=SCHEMA)
+    with pytest.raises(OptionError, match="a record index needs a table with record key fields"):
+        set_properties(table.storage, {"hoodie.index.type": "RECORD_INDEX"}, lock_timeout_ms=1000)
+    config = set_properties(table.storage, {ENABLE: "true"}, lock_timeout_ms=1000)
+    assert config.properties[STORED_PREFIX + ENABLE] == "true"
 
 
 def test_a_table_keeps_them_for_its_later_writers(tmp_path: Path) -> None:
