@@ -94,7 +94,7 @@ def _in_the_way(metadata: TableState) -> Instant | None:
 
 def compaction_is_due(metadata: TableState, options: ServiceOptions) -> bool:
     """True if there are enough delta commits since the last compaction."""
-    return len(unmerged(metadata)) >= options.metadata.delta_commits
+    return len(unmerged(metadata)) >= options.metadata_table.delta_commits
 
 
 def clean_options(options: ServiceOptions) -> CleanOptions:
@@ -110,7 +110,7 @@ def archive_options(options: ServiceOptions) -> ArchiveOptions:
 
 
 def _compaction_options(options: ServiceOptions) -> CompactionOptions:
-    return CompactionOptions(delta_commits=options.metadata.delta_commits)
+    return CompactionOptions(delta_commits=options.metadata_table.delta_commits)
 
 
 def _clean_is_due(metadata: TableState, options: ServiceOptions) -> bool:
@@ -119,7 +119,7 @@ def _clean_is_due(metadata: TableState, options: ServiceOptions) -> bool:
     instant = service_instant(metadata, CLEAN_SUFFIX)
     if not options.clean.automatic or (instant and metadata.timeline.contains(instant)):
         return False
-    waits = _since_compaction(metadata) < min(_UNTIL_CLEAN, options.metadata.delta_commits)
+    waits = _since_compaction(metadata) < min(_UNTIL_CLEAN, options.metadata_table.delta_commits)
     return not waits and clean_is_due(metadata, clean_options(options))
 
 

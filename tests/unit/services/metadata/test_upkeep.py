@@ -16,7 +16,7 @@ from lakehouse_engine.metadata_table.compaction import blocked_by
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.table_version import TableVersion
-from lakehouse_engine.options import MetadataServiceOptions, ServiceOptions, WriteOptions
+from lakehouse_engine.options import MetadataTableOptions, ServiceOptions, WriteOptions
 from lakehouse_engine.services.inline import after_commit
 from lakehouse_engine.services.metadata.compaction import compact
 from lakehouse_engine.services.metadata.upkeep import archive_options, clean_options, run_due
@@ -35,7 +35,7 @@ OFTEN = ServiceOptions.read(
     }
 )
 
-AT_ONCE = replace(OFTEN, metadata=MetadataServiceOptions(delta_commits=1))
+AT_ONCE = replace(OFTEN, metadata=MetadataTableOptions(delta_commits=1))
 
 
 def served(storage: Storage, options: ServiceOptions = OFTEN) -> None:
