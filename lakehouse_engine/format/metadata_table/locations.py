@@ -31,7 +31,7 @@ _BY_UUID, _RAW = 0, 1
 
 def encode_locations(schema_text: str, locations: pa.Table) -> pa.Array:
     """One payload per row (`binary`), for a table with the columns of `LOCATIONS`."""
-    codes, rows = _distinct(locations)
+    codes, rows = distinct_locations(locations)
     return encode_payloads(schema_text, location_payloads(locations.take(pa.array(rows)))).take(pa.array(codes))
 
 
@@ -74,7 +74,7 @@ def locations_of(payloads: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([info.field("partitionName"), file_ids, info.field("instantTime")], schema=LOCATIONS)
 
 
-def _distinct(locations: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def distinct_locations(locations: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The number of each row's location, and the first row of each location."""
     combined = np.zeros(locations.num_rows, np.int64)
     for name in LOCATIONS.names:

@@ -37,6 +37,7 @@ class IndexedColumns:
 
 def indexed_columns(data: TableState) -> tuple[str, ...]:
     """Names of the columns with statistics: those of the stored definition of `column_stats`, else Hudi's default for the table's version.
+    In version 6 all columns that can have them, as by Hudi 0.15.
 
     Named columns of types without statistics are left out, as are those inside of nested columns.
     """
@@ -49,10 +50,10 @@ def indexed(data: TableState, columns: Sequence[str] | None = None) -> IndexedCo
     by_value_type = (form.statistics_version if defined is None else defined.version) == _BY_VALUE_TYPE
     user = table_schema(data)
     known = {name: pa.field(name, pa.string()) for name in META_COLUMNS} | {field.name: pa.field(field.name, field.type) for field in user}
-    any_decimal = form.any_decimal and defined is None
     kinds = ((name, field.type) for name, field in known.items())
-    can = {name for name, kind in kinds if is_indexed(kind, by_value_type=by_value_type) or (any_decimal and pat.is_decimal(kind))}
+    can = {name for name, kind in kinds if is_indexed(kind, by_value_type=by_value_type) or (form.every_column and pat.is_decimal(kind))}
     if columns is None:
         default = [field.name for field in user if field.name in can][: form.indexed_columns]
-        columns = (*form.indexed_meta_columns, *default) if defined is None else defined.source_fields
+        named = None if defined is None or form.every_column else defined.source_fields
+        columns = (*form.indexed_meta_columns, *default) if named is None else named
     return IndexedColumns(tuple(known[name] for name in columns if name in can), by_value_type, tuple(known))

@@ -1,0 +1,1 @@
+"""Builds partitions of a metadata table from the data files, and drops them."""

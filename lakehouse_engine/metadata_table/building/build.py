@@ -1,0 +1,204 @@
+"""Builds partitions of a metadata table from the data files (design: metadata table, section 6; Hudi `HoodieBackedTableMetadataWriter`).
+
+ 1. what a dead build left is removed: everything without a metadata table in use, else what is not one of its partitions
+ 2. the metadata table is made if there is none
+ 3. each partition in turn: its files, its delta commit, its definition, and at last its name in the properties of the data table
+
+A reader sees a partition from its name on, and a crash before leaves nothing that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+
+from lakehouse_engine.errors import CommitConflictError, OptionError, UnsupportedTableError
+from lakehouse_engine.files.footers import FOOTERS
+from lakehouse_engine.files.row_pool import SpillTo
+from lakehouse_engine.format.file_names import TEMP_FOLDER
+from lakehouse_engine.format.hfile.cells import Cells
+from lakehouse_engine.format.metadata_table.bounds import is_indexed
+from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition, record_index_definition
+from lakehouse_engine.format.metadata_table.forms import metadata_form, metadata_properties
+from lakehouse_engine.format.metadata_table.schema import record_schema
+from lakehouse_engine.metadata_table.building.contents import Contents
+from lakehouse_engine.metadata_table.building.groups import GROUP_COUNTS, STEMS, PartitionWriter, cells_by_group, record_index_groups
+from lakehouse_engine.metadata_table.building.instants import BuildInstants
+from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, name_partitions
+from lakehouse_engine.metadata_table.building.sorting import SortedLocations
+from lakehouse_engine.metadata_table.definitions import stored_definitions
+from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from lakehouse_engine.metadata_table.records.columns import indexed
+from lakehouse_engine.metadata_table.records.rows import row_locations
+from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.storage.locations import in_object_store, storage_below
+from lakehouse_engine.timeline.clock import InstantClock
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.view.table_state import TableState
+
+PARTITIONS = tuple(STEMS)
+"""Partitions that can be built, in the order of building."""
+_SPILL = f"{TEMP_FOLDER}/lakehouse.metadata.build"
+_SORTED_AT_ONCE = 128 * 1024 * 1024
+"""Bytes of keys that are sorted in memory."""
+_LOGGED_BYTES = 256
+"""Assumed bytes of a row in a log."""
+_GLOBAL = "false"
+
+
+def check_partitions(data: TableState, partitions: Sequence[str]) -> tuple[str, ...]:
+    """The partitions to build for these to be there, in the order of building, `files` among them.
+
+    Raises `OptionError` for a partition that the table cannot have, or that needs another one, and `UnsupportedTableError` for a record
+    index that is defined as one for each partition.
+    """
+    config = data.config
+    unknown = [name for name in partitions if name not in PARTITIONS]
+    if unknown:
+        raise OptionError(f"the metadata table has no partition {unknown[0]!r} that can be built; there are {', '.join(PARTITIONS)}")
+    wanted = {FILES, *partitions}
+    if PARTITION_STATS in wanted:
+        if not metadata_form(config.version).has_partition_stats:
+            raise OptionError(f"{PARTITION_STATS} are for table versions 8 and 9; {config.name} has version {int(config.version)}")
+        if not config.partition_fields:
+            raise OptionError(f"{PARTITION_STATS} are for tables with partitions, which {config.name} has not")
+        if COLUMN_STATS not in {*wanted, *config.metadata_partitions}:
+            raise OptionError(f"{PARTITION_STATS} are kept together with {COLUMN_STATS}: name both")
+    defined = stored_definitions(data).get(RECORD_INDEX)
+    if RECORD_INDEX in wanted and defined is not None and defined.options.get("isPartitioned", _GLOBAL) != _GLOBAL:
+        raise UnsupportedTableError(
+            f"the record index of {config.name} is defined as one for each partition, which only Hudi builds; leave {RECORD_INDEX} out, or"
+            " take the definition out of .hoodie/.index_defs/index.json",
+            table=config.name,
+        )
+    return tuple(name for name in PARTITIONS if name in wanted)
+
+
+def build(data: TableState, partitions: Sequence[str], clock: InstantClock) -> TableState:
+    """Build those of the partitions that are not there yet; returns the state after that. The table's lock is held, and no writer is at
+    work without it. `clock` is the table's.
+
+    Raises as `check_partitions` before anything is changed, `CommitConflictError` while an instant is pending, `RecordKeyError` if a key is
+    in the table twice, and as reading the table.
+    """
+    wanted = check_partitions(data, partitions)
+    pending = next(iter(data.timeline.pending()), None)
+    if pending is not None:
+        raise CommitConflictError(
+            f"the metadata table is built only while nothing is pending, and {pending} is; let it complete, run its plan, or roll it back",
+            instant=pending,
+            table=data.config.name,
+        )
+    _remove_leftovers(data)
+    builder = _Builder(data, _metadata_storage(data), Contents(data), clock)
+    for name in wanted:
+        if not is_in_use(builder.data) or name not in builder.data.config.metadata_partitions:
+            builder.build(name)
+    return builder.data
+
+
+def _metadata_storage(data: TableState) -> Storage:
+    """The storage of the metadata table, which is made if the table has none in use."""
+    storage = storage_below(data.storage, METADATA_TABLE)
+    if not is_in_use(data):
+        ConfigStore(storage).create(TableConfig(metadata_properties(data.config.version, data.config.name)))
+    return storage
+
+
+def _remove_leftovers(data: TableState) -> None:
+    data.storage.delete_tree(_SPILL)
+    if data.config.properties.get(IN_PROGRESS_KEY):
+        ConfigStore(data.storage).update({IN_PROGRESS_KEY: ""})
+    if not is_in_use(data):
+        if data.config.properties.get(PARTITIONS_KEY):
+            ConfigStore(data.storage).update({PARTITIONS_KEY: ""})
+        data.storage.delete_tree(METADATA_TABLE)
+        return
+    for entry in data.storage.list(METADATA_TABLE):
+        if entry.is_directory and entry.name in PARTITIONS and entry.name not in data.config.metadata_partitions:
+            data.storage.delete_tree(entry.path)
+    metadata = TableState.load(storage_below(data.storage, METADATA_TABLE))
+    for instant in BuildInstants(data, metadata).pending():
+        metadata.active.delete_pending(instant)
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Builds one partition after the other. `data` is the state with the names of those that are built."""
+
+    data: TableState
+    storage: Storage
+    contents: Contents
+    clock: InstantClock
+
+    def build(self, name: str) -> None:
+        metadata = TableState.load(self.storage)
+        instants = BuildInstants(self.data, metadata)
+        requested = metadata.active.create_requested(instants.next())
+        inflight = metadata.active.to_inflight(requested)
+        newest = metadata.timeline.completed().writes().last()
+        schema = None if newest is None else metadata.commit_metadata(newest).schema_json
+        schema = schema or record_schema(self.data.config.version)
+        stats = self._write(PartitionWriter(self.storage, name, requested.requested_time, schema))
+        outcome = HoodieCommitMetadata(
+            partition_to_write_stats={name: tuple(stats)},
+            operation_type=WriteOperationType.BULK_INSERT,
+            extra_metadata={SCHEMA_KEY: schema},
+        )
+        content = metadata.layout.encode_commit(outcome)
+        metadata.active.complete(inflight, content, instants.completion_time(self.clock))
+        name_partitions(self.data, put=[name], define=self._definitions(name))
+        self.data = self.data.advance()
+
+    def _write(self, writer: PartitionWriter) -> list[HoodieWriteStat]:
+        if writer.partition == RECORD_INDEX:
+            with self._located(writer.schema) as groups:
+                return writer.write(groups)
+        count = GROUP_COUNTS[writer.partition]
+        return writer.write(cells_by_group(self.contents.records(writer.partition), writer.schema, count))
+
+    @contextmanager
+    def _located(self, schema: str) -> Iterator[Iterator[Iterable[Cells]]]:
+        slices = self.data.view.latest_slices()
+        with _spill(self.data.storage) as spill:
+            entries = SortedLocations(schema, record_index_groups(_rows(self.data.storage, slices)), spill)
+            for located in row_locations(self.data, slices):
+                entries.add(located)
+            yield entries.by_group()
+
+    def _definitions(self, name: str) -> list[IndexDefinition]:
+        if name == RECORD_INDEX:
+            return [record_index_definition()]
+        if name != COLUMN_STATS:
+            return []
+        # Hudi 1.x leaves decimals that may not fit out of version V1.
+        columns = indexed(self.data)
+        names = [one.name for one in columns.fields if is_indexed(one.type, by_value_type=columns.by_value_type)]
+        return [column_stats_definition(names, "V2" if columns.by_value_type else "V1")]
+
+
+@contextmanager
+def _spill(storage: Storage) -> Iterator[SpillTo]:
+    """Where sorted keys go: beside the table, or on this machine's disk if that is in an object store."""
+    if in_object_store(storage):
+        with TemporaryDirectory(prefix="lakehouse-record-index-") as folder:
+            yield SpillTo(LocalStorage(folder), "runs", _SORTED_AT_ONCE)
+        return
+    try:
+        yield SpillTo(storage, _SPILL, _SORTED_AT_ONCE)
+    finally:
+        storage.delete_tree(_SPILL)
+
+
+def _rows(storage: Storage, slices: Sequence[FileSlice]) -> int:
+    """About how many rows the slices have."""
+    stored: int = sum(FOOTERS.read(storage, piece.base_file).num_rows for piece in slices if piece.base_file is not None)
+    return stored + sum(log.size for piece in slices for log in piece.log_files) // _LOGGED_BYTES

@@ -1,0 +1,53 @@
+"""Names of a metadata table's partitions in the properties of its data table, and definitions of indexes.
+
+Readers go by the names, so a partition is complete before it is named, and not named any more before it is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from lakehouse_engine.errors import StoredFileNotFoundError
+from lakehouse_engine.format.metadata_table.definitions import (
+    DEFINITIONS_PATH,
+    DEFINITIONS_PATH_KEY,
+    IndexDefinition,
+    change_definitions,
+)
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.view.table_state import TableState
+
+PARTITIONS_KEY = "hoodie.table.metadata.partitions"
+IN_PROGRESS_KEY = "hoodie.table.metadata.partitions.inflight"
+
+
+def name_partitions(data: TableState, *, put: Sequence[str], define: Sequence[IndexDefinition]) -> None:
+    """Define the indexes of new partitions, then name the partitions. Raises `FormatError` if stored definitions do not parse."""
+    properties = {PARTITIONS_KEY: ",".join(sorted({*data.config.metadata_partitions, *put})), IN_PROGRESS_KEY: ""}
+    if define:
+        path = data.config.properties.get(DEFINITIONS_PATH_KEY) or DEFINITIONS_PATH
+        data.storage.overwrite(path, change_definitions(_stored(data.storage, path), define))
+        properties[DEFINITIONS_PATH_KEY] = path
+    ConfigStore(data.storage).update(properties)
+
+
+def unname_partitions(data: TableState, partitions: Collection[str]) -> None:
+    """Take partitions out of the names, those in progress included."""
+    left = [name for name in data.config.metadata_partitions if name not in partitions]
+    ConfigStore(data.storage).update({PARTITIONS_KEY: ",".join(left), IN_PROGRESS_KEY: ""})
+
+
+def undefine(data: TableState, names: Sequence[str]) -> None:
+    """Take definitions of indexes out. Raises `FormatError` if they do not parse."""
+    path = data.config.properties.get(DEFINITIONS_PATH_KEY)
+    stored = _stored(data.storage, path) if path else None
+    if path and stored is not None:
+        data.storage.overwrite(path, change_definitions(stored, removed=names))
+
+
+def _stored(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except StoredFileNotFoundError:
+        return None
