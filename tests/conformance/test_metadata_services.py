@@ -23,7 +23,7 @@ from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
 pytestmark = pytest.mark.skipif(fixtures_root() is None, reason="the tables written by Hudi are not here (LAKEHOUSE_FIXTURES)")
 
-AT_ONCE = ServiceOptions(metadata=MetadataTableOptions(delta_commits=1))
+AT_ONCE = ServiceOptions(metadata_table=MetadataTableOptions(delta_commits=1))
 WRITTEN_ON = ["v6-0.15.0/cow_metadata", "v6-0.15.0/mor_metadata", "v9-1.2.0/cow_metadata", "v9-1.2.0/mor_metadata", "v8-1.2.0/mor_metadata"]
 FEW = {
     "hoodie.metadata.compact.max.delta.commits": 4,
