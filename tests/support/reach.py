@@ -16,8 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("lakehouse_engine", "dbt", "tests", "integration_tests", "benchmarks")
 FAR = 99
 """The distance of a test from a change that it does not import."""
-NEAR = 2
+NEAR = 2.0
 """Tests within so many imports of a change are tests of it; so are those in the folder of its layer, however far they are by imports."""
+HOME = 1.5
+"""Distance of tests in the folder of a changed module's layer that do not import the module: nearer than those that import an importer."""
 LANES = {
     "tests/dbt/": "dbt/adapters/lakehouse/impl.py",
     "tests/object_store/test_dbt": "dbt/adapters/lakehouse/impl.py",
@@ -40,8 +42,8 @@ def changed_files(root: Path = ROOT) -> list[str]:
     return sorted({*committed.splitlines(), *_git(root, "diff", "--name-only", "HEAD").splitlines()})
 
 
-def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> dict[str, int]:
-    """By test file the length of the shortest chain of imports to a changed file; `FAR` where there is none. At most `NEAR` for tests in
+def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> dict[str, float]:
+    """By test file the length of the shortest chain of imports to a changed file; `FAR` where there is none. At most `HOME` for tests in
     the folder of a changed module's layer.
 
     A macro of the adapter is taken for its `impl.py`, a `conftest.py` for a file that the tests beside and below it import.
@@ -62,7 +64,7 @@ def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -
                 found[importer] = found[path] + 1
                 waiting.append(importer)
     homes = tuple({_home(path) for path in changed} - {""})
-    return {test: min(found.get(test, FAR), NEAR if test.startswith(homes) else FAR) for test in tests}
+    return {test: min(found.get(test, FAR), HOME if test.startswith(homes) else FAR) for test in tests}
 
 
 def _home(path: str) -> str:

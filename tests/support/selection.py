@@ -44,7 +44,7 @@ class Unit:
     name: str
     seconds: float
     is_smoke: bool
-    distance: int
+    distance: float
 
 
 def choose(units: Iterable[Unit], seconds: float, commit: str) -> set[str]:
@@ -57,7 +57,7 @@ def choose(units: Iterable[Unit], seconds: float, commit: str) -> set[str]:
     return taken
 
 
-def _rank(unit: Unit, commit: str) -> tuple[bool, int, str]:
+def _rank(unit: Unit, commit: str) -> tuple[bool, float, str]:
     """Smoke, then what is near, the nearest first; what is farther away turns with the commit."""
     near = unit.distance if unit.distance <= NEAR else FAR
     return (not unit.is_smoke, near, hashlib.sha256(f"{commit} {unit.name}".encode()).hexdigest())
@@ -87,7 +87,7 @@ def group(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
     return found
 
 
-def _units(by_unit: Mapping[str, Sequence[pytest.Item]], near: Mapping[str, int]) -> list[Unit]:
+def _units(by_unit: Mapping[str, Sequence[pytest.Item]], near: Mapping[str, float]) -> list[Unit]:
     known = Durations.load()
     return [
         Unit(
