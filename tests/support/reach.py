@@ -44,7 +44,7 @@ def changed_files(root: Path = ROOT) -> list[str]:
 
 def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> dict[str, float]:
     """By test file the length of the shortest chain of imports to a changed file; `FAR` where there is none. At most `HOME` for tests in
-    the folder of a changed module's layer.
+    the folder of a changed module's layer, and 1 for those of them that are named after the module.
 
     A macro of the adapter is taken for its `impl.py`, a `conftest.py` for a file that the tests beside and below it import.
     """
@@ -63,8 +63,18 @@ def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -
             if importer not in found:
                 found[importer] = found[path] + 1
                 waiting.append(importer)
-    homes = tuple({_home(path) for path in changed} - {""})
-    return {test: min(found.get(test, FAR), HOME if test.startswith(homes) else FAR) for test in tests}
+    homes = {(_home(path), _own(path)) for path in changed if _home(path)}
+    return {test: min(found.get(test, FAR), _by_place(test, homes)) for test in tests}
+
+
+def _by_place(test: str, homes: Iterable[tuple[str, str]]) -> float:
+    """Distance of a test by its folder and name: 1 if it is named after a changed module of its layer."""
+    return min((1 if test.endswith(own) else HOME for home, own in homes if test.startswith(home)), default=FAR)
+
+
+def _own(path: str) -> str:
+    """End of the path of a test that is named after a module."""
+    return f"/test_{path.rpartition('/')[2]}"
 
 
 def _home(path: str) -> str:
