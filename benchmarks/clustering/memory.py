@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -18,7 +20,9 @@ from benchmarks.memory import MemorySampler
 from benchmarks.scale.peaks import Peaks, cpu_seconds
 from lakehouse_engine import HoodieTable, Lakehouse
 
-_FILE_ROWS = 1_000_000
+_FILE_ROWS = 500_000
+_NOTE = 320
+"""Letters of a note that has nothing to compress: rows of half a kilobyte."""
 _GIGABYTE, _MEGABYTE = 1024**3, 1024**2
 _FILES_AFTER = 16
 
@@ -38,13 +42,21 @@ def _made(folder: Path, size: int) -> HoodieTable:
     lake = Lakehouse(str(folder))
     lake.create_schema("s")
     off = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-    table = lake.create_table("s.t", schema=batch(0, 1, 0).schema, record_key=["id"], properties=off)
+    table = lake.create_table("s.t", schema=_batch(0, 1).schema, record_key=["id"], properties=off)
     number, written = 0, 0
     while written < size:
-        table.bulk_insert(batch(number * _FILE_ROWS, _FILE_ROWS, number))
+        table.bulk_insert(_batch(number, _FILE_ROWS))
         written = sum(path.stat().st_size for path in Path(table.path).rglob("*.parquet"))
         number += 1
     return table
+
+
+def _batch(number: int, count: int) -> pa.Table:
+    letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", np.uint8)
+    notes = letters[np.frombuffer(np.random.default_rng(number).bytes(count * _NOTE), np.uint8) & 63]
+    ends = np.arange(count + 1, dtype=np.int32) * _NOTE
+    column = pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(notes))
+    return batch(number * _FILE_ROWS, count, number).append_column("note", column)
 
 
 def _cluster(path: str, megabytes: int, size: int) -> None:
