@@ -40,16 +40,11 @@ class SortedRows:
         """The rows of the group. Rows above the limit of `spill` wait in files, and then sort columns are read twice: a sample of all
         rows says where parts end. `threads` parts are sorted at once.
         """
-        tables, held, size, is_all = group.tables(), list[pa.Table](), 0, True
-        for table in tables:
-            held.append(table)
-            size += table.nbytes
-            if size > spill.limit:
-                is_all = False
-                break
-        known, share = max(1, sum(table.num_rows for table in held)), max(1, spill.limit // _SHARE)
+        tables, share = group.tables(), max(1, spill.limit // _SHARE)
+        held, size, is_all = _up_to(spill.limit, tables)
+        known = max(1, sum(table.num_rows for table in held))
         expected = size if is_all else size * max(group.num_base_rows(), known) // known
-        per_file = -(-expected // min(_PART_BYTES, share // threads) // files)
+        per_file = -(-expected // min(_PART_BYTES, max(1, share // threads)) // files)
         count = files * max(1, min(per_file, _MOST_PARTS // files))
         sample = _sampled(iter(held) if is_all else group.tables(order.columns), order, max(known, group.num_base_rows()))
         parts = SortParts.of(sample, order.columns, SortLayout(order.layout), count)
@@ -67,6 +62,17 @@ class SortedRows:
             numbers = self.parts.order(rows)
             for start in range(0, len(numbers), step):
                 yield take_rows(rows, numbers[start : start + step])
+
+
+def _up_to(limit: int, tables: Iterator[pa.Table]) -> tuple[list[pa.Table], int, bool]:
+    """Tables until they have more than `limit` bytes, their bytes, and True if they are all."""
+    held, size = list[pa.Table](), 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size > limit:
+            return held, size, False
+    return held, size, True
 
 
 def _drained(held: list[pa.Table]) -> Iterator[pa.Table]:
