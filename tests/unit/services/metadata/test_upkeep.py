@@ -35,7 +35,7 @@ OFTEN = ServiceOptions.read(
     }
 )
 
-AT_ONCE = replace(OFTEN, metadata=MetadataTableOptions(delta_commits=1))
+AT_ONCE = replace(OFTEN, metadata_table=MetadataTableOptions(delta_commits=1))
 
 
 def served(storage: Storage, options: ServiceOptions = OFTEN) -> None:
