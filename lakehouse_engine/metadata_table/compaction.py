@@ -27,7 +27,7 @@ from lakehouse_engine.model.order import is_later, latest
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.view.table_state import TableState
 
-_PIECE = 8 * 1024 * 1024
+_PIECE = 4 * 1024 * 1024
 """Stored bytes that are merged at once; decompressed they are up to ten times as many."""
 
 
