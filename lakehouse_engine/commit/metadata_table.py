@@ -21,6 +21,7 @@ from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class MetadataTableUpkeep:
         found = changes_of(table, instant, outcome)
         if found is None:
             return
-        completed_at = table_clock(state).next(state.active.load()) if state.layout.completes_with_time else None
+        completed_at = _completion_time(state, table) if state.layout.completes_with_time else None
         write_delta(table, time, found.changes, found.schema, completed_at)
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
@@ -76,6 +77,11 @@ class MetadataTableUpkeep:
                     return
         except LakehouseError as error:
             drop_metadata_table(state, f"it cannot be read ({error.message})")
+
+
+def _completion_time(state: TableState, table: MetadataTable) -> str:
+    """A time after all of both timelines: a log that seems older than a compaction is in none of the slices that are read."""
+    return table_clock(state).next(Timeline((*state.active.load().instants, *table.state.timeline.instants)))
 
 
 def drop_metadata_table(state: TableState, reason: str) -> TableState:

@@ -21,11 +21,13 @@ from lakehouse_engine.format.metadata_table.merging import Layer, Merging, Winne
 from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
 from lakehouse_engine.format.metadata_table.schema import stored_schema
 from lakehouse_engine.metadata_table.groups import LayerSource
-from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.instant import Action, Instant, State
+from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import is_later, latest
+from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.view.table_state import TableState
 
-_PIECE = 8 * 1024 * 1024
+_PIECE = 4 * 1024 * 1024
 """Stored bytes that are merged at once; decompressed they are up to ten times as many."""
 
 
@@ -56,6 +58,15 @@ def blocked_by(data: TableState, metadata: TableState) -> Instant | None:
         known = metadata.timeline.find(instant.requested_time)
         if (known is not None and known.is_completed) or not is_later(instant.requested_time, last):
             return instant
+    return None
+
+
+def planned_slice(metadata: TableState, group: FileGroupId) -> str | None:
+    """Instant of the pending compaction that a file group is in the plan of; None without one."""
+    for instant in metadata.timeline.pending().filter(lambda one: one.action is Action.COMPACTION):
+        plan = metadata.active.plan(HoodieCompactionPlan, instant.at(State.REQUESTED))
+        if any((one.partition_path, one.file_id) == (group.partition_path, group.file_id) for one in plan.operations or ()):
+            return instant.requested_time
     return None
 
 

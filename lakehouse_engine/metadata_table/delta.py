@@ -26,6 +26,7 @@ from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.format.metadata_table.payload import encode_payloads
 from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO, record_schema
+from lakehouse_engine.metadata_table.compaction import planned_slice
 from lakehouse_engine.metadata_table.groups import source_of
 from lakehouse_engine.metadata_table.partitions import FILES, RECORD_INDEX, data_partition, group_number, group_numbers, record_index_group
 from lakehouse_engine.metadata_table.table import MetadataTable
@@ -183,11 +184,14 @@ def _blocks(partition: str, change: Change, instant_time: str, schema_text: str)
 
 
 def _next_log(table: MetadataTable, piece: FileSlice, instant_time: str) -> LogFile:
-    """Named by its writer in versions 8 and 9, by the slice in version 6."""
+    """Named by its writer in versions 8 and 9, in version 6 by the slice, which a pending compaction may be about to make: it merges only
+    the logs that its plan names.
+    """
     if table.state.layout.logs_by_writer:
         return LogFile(piece.partition_path, piece.file_id, instant_time, 1, _TOKEN)
-    version = max((log.version for log in piece.log_files), default=0) + 1
-    return LogFile(piece.partition_path, piece.file_id, piece.base_instant, version, _TOKEN)
+    begun = planned_slice(table.state, piece.group) or piece.base_instant
+    version = max((log.version for log in piece.log_files if log.base_instant == begun), default=0) + 1
+    return LogFile(piece.partition_path, piece.file_id, begun, version, _TOKEN)
 
 
 def is_taken_in(table: MetadataTable, instant_time: str) -> bool:

@@ -9,9 +9,15 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.format.hfile.reader import InMemory, open_hfile
+from lakehouse_engine.metadata_table.compaction import unmerged
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.options import MetadataTableOptions, ServiceOptions
+from lakehouse_engine.services import inline
+from lakehouse_engine.services.executor import scheduling
+from lakehouse_engine.services.metadata.clock import COMPACTION_SUFFIX, named_instants
+from lakehouse_engine.services.metadata.compaction import MetadataCompaction
 from lakehouse_engine.services.metadata.upkeep import run_due
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
@@ -90,3 +96,42 @@ def test_writes_keep_a_metadata_table_short_and_right(name: str, tmp_path: Path)
     if not name.startswith("v6"):
         rows = one.rows()
         assert_same_rows(read_with_hudi_rs(one.path).select(rows.column_names), rows)
+
+
+@pytest.mark.parametrize("name", WRITTEN_ON)
+def test_what_is_written_after_a_plan_is_not_in_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Kept(name, tmp_path)
+    metadata = opened(one.path).state
+    with named_instants(one.state, metadata, COMPACTION_SUFFIX):
+        scheduled = scheduling.schedule(MetadataCompaction(one.state), metadata.storage, lock_timeout_ms=1000, alone_ms=0)
+    assert scheduled is not None
+    requested, plan = scheduled
+    one.check()
+    with monkeypatch.context() as patch:
+        patch.setattr(inline, "run_due", lambda *args, **options: None)
+        for number in range(2):
+            one.table.upsert(one.fresh(2, f"n{number}_"))
+            one.check()
+    assert one.table.upsert(one.fresh(1, "last")).failed_services == ()
+    one.check()
+    done = opened(one.path).state
+    assert done.active.plan(HoodieCompactionPlan, requested) == plan
+    assert requested.requested_time in {one.requested_time for one in done.timeline.completed()}
+    assert any(piece.log_files for piece in done.view.latest_slices("files"))
+
+
+@pytest.mark.parametrize("name", ["v6-0.15.0/cow_metadata", "v9-1.2.0/cow_metadata"])
+def test_the_table_is_archived_up_to_what_the_metadata_table_has_merged(name: str, tmp_path: Path) -> None:
+    one = Kept(name, tmp_path)
+    seldom = {**FEW, "hoodie.metadata.compact.max.delta.commits": 1000}
+    one.table = HoodieTable.open(str(one.path), options=seldom)
+    for number in range(12):
+        assert one.table.upsert(one.fresh(2, f"n{number}_")).failed_services == ()
+    logged = {instant.requested_time for instant in unmerged(opened(one.path).state)}
+    assert len(logged) > 12
+    active = {instant.requested_time for instant in one.state.timeline.completed()}
+    assert logged <= active
+    one.table = HoodieTable.open(str(one.path), options=FEW)
+    assert one.table.upsert(one.fresh(2, "last")).failed_services == ()
+    assert len(one.state.timeline.completed().writes()) <= 6
+    one.check()

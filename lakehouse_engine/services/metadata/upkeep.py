@@ -10,17 +10,20 @@ import logging
 from dataclasses import replace
 
 from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.table_clock import wall_time
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.metadata_table.compaction import blocked_by, unmerged
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.services.archive import archive, archive_is_due
-from lakehouse_engine.services.clean import clean, clean_is_due
+from lakehouse_engine.services.clean import clean
+from lakehouse_engine.services.clean.policies import KEEP_LATEST_BY_HOURS, retention
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.services.metadata.clock import CLEAN_SUFFIX, named_instants, service_instant
 from lakehouse_engine.services.metadata.compaction import compact
 from lakehouse_engine.storage.locations import storage_below
+from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -119,8 +122,27 @@ def _clean_is_due(metadata: TableState, options: ServiceOptions) -> bool:
     instant = service_instant(metadata, CLEAN_SUFFIX)
     if not options.clean.automatic or (instant and metadata.timeline.contains(instant)):
         return False
-    waits = _since_compaction(metadata) < min(_UNTIL_CLEAN, options.metadata_table.delta_commits)
-    return not waits and clean_is_due(metadata, clean_options(options))
+    if _since_compaction(metadata) < min(_UNTIL_CLEAN, options.metadata_table.delta_commits):
+        return False
+    kept = clean_options(options)
+    now = wall_time(metadata) if kept.policy == KEEP_LATEST_BY_HOURS else ""
+    cleans = [one.requested_time for one in metadata.timeline.completed() if one.action is Action.CLEAN]
+    before = _superseded(metadata.timeline.older_than(cleans[-1]), kept, now) if cleans else ""
+    return _superseded(metadata.timeline, kept, now) != before
+
+
+def _superseded(timeline: Timeline, options: CleanOptions, now: str) -> str:
+    """The newest compaction whose replaced slices a clean of that timeline deletes; "" if there is none. Opens no file, as only compactions
+    make slices.
+    """
+    kept = retention(timeline, options, now)
+    if kept.policy is None:
+        return ""
+    done = timeline.completed().filter(lambda one: one.action is Action.COMMIT)
+    if kept.earliest is not None:
+        done = done.older_than(kept.earliest.requested_time)
+    last = done.last()
+    return last.requested_time if last is not None else ""
 
 
 def _since_compaction(metadata: TableState) -> int:
