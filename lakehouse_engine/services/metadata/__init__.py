@@ -1,0 +1,1 @@
+"""Table services of Hudi's metadata table."""
