@@ -56,7 +56,7 @@ def base_file_statistics(data: TableState, files: Sequence[BaseFile], columns: S
     """Records of `column_stats` for base files and the given columns (None: `indexed_columns`), from footers.
 
     Bounds that a footer does not have, or that may leave out values, come from the rows of that column. A column that a file lacks is null.
-    A file that Spark reads otherwise than it is stored (`is_rebased`), or with decimals that the records cannot hold, has no records.
+    A file that Spark reads otherwise than it is stored (`is_rebased`), with NaN, or with decimals that the records cannot hold, has none.
 
     Raises as `FOOTERS.read` and `read_base_file`.
     """
@@ -67,8 +67,9 @@ def base_file_statistics(data: TableState, files: Sequence[BaseFile], columns: S
 def log_statistics(data: TableState, logs: Sequence[LogFile], columns: Sequence[str] | None = None) -> Records:
     """Records of `column_stats` for log files and the given columns (None: `indexed_columns`), over the rows of all their data blocks.
 
-    A log file without rows has counts of 0. Files of change data capture have no records. Raises `CorruptLogError` if a block does not
-    decode, `StoredFileNotFoundError` if a file is gone.
+    A log file without rows has counts of 0. A file with NaN has no records, nor has one of change data capture.
+
+    Raises `CorruptLogError` if a block does not decode, `StoredFileNotFoundError` if a file is gone.
     """
     wanted, with_rows = indexed(data, columns), [log for log in logs if not log.is_cdc]
     return joined(_records(part, wanted) for part in _described(with_rows, partial(_log_ranges, data.storage, wanted)))
@@ -164,15 +165,18 @@ def _base_ranges(storage: Storage, user: pa.Schema, wanted: IndexedColumns, file
             ranges.add(rows.cast(ranges.schema))
         for place, one in zip(unsure, ranges.found, strict=True):
             found[place] = replace(one, size=found[place].size, raw_size=found[place].raw_size)
-    return found if wanted.by_value_type or _fit(wanted, found) else None
+    return found if _are_held(wanted, found) else None
 
 
-def _fit(wanted: IndexedColumns, ranges: Sequence[ColumnBounds]) -> bool:
-    """True if version V1 of the index can hold all decimals."""
+def _are_held(wanted: IndexedColumns, ranges: Sequence[ColumnBounds]) -> bool:
+    """True if records can hold all bounds: none is NaN, with which Hudi's filters compare otherwise than Spark, and decimals fit."""
+    ends = [(field.type, [one.least, one.greatest]) for field, one in zip(wanted.fields, ranges, strict=True) if one.has_bounds]
+    if any(pc.any(pc.is_nan(_array(values, kind))).as_py() for kind, values in ends if pat.is_floating(kind)):
+        return False
     try:
-        for field, one in zip(wanted.fields, ranges, strict=True):
-            if pat.is_decimal(field.type) and one.has_bounds:
-                _array([one.least, one.greatest], field.type).cast(V1_DECIMAL)
+        for kind, values in ends:
+            if pat.is_decimal(kind) and not wanted.by_value_type:
+                _array(values, kind).cast(V1_DECIMAL)
     except pa.ArrowInvalid:
         return False
     return True
@@ -183,7 +187,7 @@ def _log_ranges(storage: Storage, wanted: IndexedColumns, log: LogFile) -> list[
     for block in read_blocks(mapped(storage, log.path)):
         if block.type in DATA_BLOCKS:
             ranges.add(block_rows(block, log.path, ranges.schema)[0])
-    return ranges.found if wanted.by_value_type or _fit(wanted, ranges.found) else None
+    return ranges.found if _are_held(wanted, ranges.found) else None
 
 
 def _records(files: Sequence[_Described], wanted: IndexedColumns) -> Records:
