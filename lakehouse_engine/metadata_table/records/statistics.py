@@ -171,12 +171,12 @@ def _base_ranges(storage: Storage, user: pa.Schema, wanted: IndexedColumns, file
 def _are_held(wanted: IndexedColumns, ranges: Sequence[ColumnBounds]) -> bool:
     """True if records can hold all bounds: none is NaN, with which Hudi's filters compare otherwise than Spark, and decimals fit."""
     ends = [(field.type, [one.least, one.greatest]) for field, one in zip(wanted.fields, ranges, strict=True) if one.has_bounds]
-    if any(pc.any(pc.is_nan(_array(values, kind))).as_py() for kind, values in ends if pat.is_floating(kind)):
+    if any(pc.any(pc.is_nan(pa.array(values, kind))).as_py() for kind, values in ends if pat.is_floating(kind)):
         return False
     try:
         for kind, values in ends:
             if pat.is_decimal(kind) and not wanted.by_value_type:
-                _array(values, kind).cast(V1_DECIMAL)
+                pa.array(values, kind).cast(V1_DECIMAL)
     except pa.ArrowInvalid:
         return False
     return True
@@ -197,17 +197,12 @@ def _records(files: Sequence[_Described], wanted: IndexedColumns) -> Records:
 
 def _of_column(files: Sequence[_Described], field: pa.Field, ranges: Sequence[ColumnBounds], wanted: IndexedColumns) -> Records:
     names = pa.array([one.file.name for one in files], pa.string())
-    least, greatest = (_array([getattr(one, end) for one in ranges], field.type) for end in ("least", "greatest"))
+    least, greatest = (pa.array([getattr(one, end) for one in ranges], field.type) for end in ("least", "greatest"))
     members = ("values", "nulls", "size", "raw_size")
     counts = pa.table([pa.array([getattr(one, name) for one in ranges], pa.int64()) for name in members], names=COUNTS)
     payloads = stats_payloads(names, field.name, *_signed_zeros(least, greatest), counts, by_value_type=wanted.by_value_type)
     columns, paths = pa.repeat(field.name, len(files)), pa.array([one.file.partition_path for one in files], pa.string())
     return Records(column_stats_keys(columns, paths, names), completed(payloads))
-
-
-def _array(values: Sequence[pa.Scalar | None], kind: pa.DataType) -> pa.Array:
-    parts = [pa.nulls(1, kind) if value is None else pa.repeat(value, 1).cast(kind) for value in values]
-    return pa.concat_arrays(parts) if parts else pa.array([], kind)
 
 
 def _signed_zeros(least: pa.Array, greatest: pa.Array) -> tuple[pa.Array, pa.Array]:
