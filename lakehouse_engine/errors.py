@@ -12,7 +12,8 @@ LakehouseError                      one thing to catch; carries context (table, 
       + UnusablePlaceError          no warehouse can be there
   x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError,
                                     UnsettledInstantError
-  x WriteError                      RecordKeyError, DuplicateKeyError, PartitionValueError, ReservedColumnError, ConstraintError
+  x WriteError                      RecordKeyError, DuplicateKeyError, RecordIndexError, PartitionValueError, ReservedColumnError,
+                                    ConstraintError
       + SchemaIncompatibleError     UnsupportedTypeError
       + CommitConflictError         nothing was committed; safe to retry
           - ChangedSinceReadError   what the write was computed from has changed: read again first
@@ -211,6 +212,10 @@ class DuplicateKeyError(WriteError):
 
 class RepeatedKeyError(DuplicateKeyError):
     """A key is stored more than once, and a write by key is meant for single rows of it. Nothing was written."""
+
+
+class RecordIndexError(WriteError):
+    """The record index of the metadata table places a key where it is not. Nothing was written."""
 
 
 class ConstraintError(WriteError):

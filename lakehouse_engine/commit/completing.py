@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.beside.promised import forget_promise
-from lakehouse_engine.commit.participants import Outcome, follow_all
+from lakehouse_engine.commit.participants import follow_all
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)

@@ -1,35 +1,97 @@
-"""Hudi's metadata table (`.hoodie/metadata`): dropped by a write, never left stale.
+"""Keeps Hudi's metadata table (`.hoodie/metadata`) up to date with each change of the table (docs/adr/0066).
 
-Java readers trust it over listing while `hoodie.table.metadata.partitions` names it, so they would not see a commit that it lacks. It is
-dropped like a Hudi writer with `hoodie.metadata.enable=false` does: first the property, then the files. A Hudi writer that wants it
-rebuilds it by listing. The index definitions in `.hoodie/.index_defs` belong to the user and stay: Hudi rebuilds secondary and expression
-indexes from them.
+Readers trust it over listing while `hoodie.table.metadata.partitions` names it. So its delta commit is completed before the action that it
+belongs to, and taken back before that one's files go (design: metadata table, section 8). Partitions that cannot be kept up are dropped
+alone, by name; a metadata table that lacks a completed instant, or cannot be read, is dropped whole. The index definitions in
+`.hoodie/.index_defs` belong to the user and stay: Hudi rebuilds indexes from them.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Sequence
 
-from lakehouse_engine.metadata_table.table import METADATA_TABLE
-from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.metadata_table.completeness import unknown_instants
+from lakehouse_engine.metadata_table.delta import is_taken_in, take_back_delta, write_delta
+from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable, is_in_use
+from lakehouse_engine.metadata_table.upkeep.changes import changes_of, unkept_partitions
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.outcomes import Outcome
+from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
-_PROPERTIES = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
+PARTITIONS, _INFLIGHT = "hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"
 
-_WARNED: set[str] = set()
-"""Roots of tables for which this process has warned."""
+_WARNED: set[tuple[str, str]] = set()
+"""Roots of tables, and reasons, for which this process has warned."""
 
 
-def drop_metadata_table(state: TableState) -> TableState:
-    """The state after dropping; the same state if there is no metadata table."""
-    named = [key for key in _PROPERTIES if state.config.properties.get(key)]
-    present = state.may_have_folder(METADATA_TABLE) and _is_there(state.storage)
+class MetadataTableUpkeep:
+    """Participant that writes a delta commit of the metadata table for each action."""
+
+    def join(self, state: TableState) -> TableState:
+        """Drop what cannot be kept up, and what a program that ignored the metadata table left behind."""
+        if not is_in_use(state):
+            return drop_metadata_table(state, "no partition of it is complete")
+        unkept = unkept_partitions(state)
+        if unkept:
+            state = drop_partitions(state, unkept)
+        try:
+            unknown = unknown_instants(MetadataTable.open(state))
+        except LakehouseError as error:
+            return drop_metadata_table(state, f"it cannot be read ({error.message})")
+        if unknown:
+            return drop_metadata_table(state, f"a program that did not keep it up made {unknown[0]}")
+        return state
+
+    def follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
+        if not is_in_use(state) or isinstance(outcome, HoodieSavepointMetadata):  # a savepoint has the time of its write
+            return
+        table = MetadataTable.open(state)
+        time = instant.requested_time
+        if table.state.timeline.contains(time):
+            if is_taken_in(table, time):
+                return  # the action is resumed, and a compaction of the metadata table has merged what it did
+            take_back_delta(table, time)
+            table = MetadataTable.open(state)
+        found = changes_of(table, instant, outcome)
+        if found is None:
+            return
+        completed_at = table_clock(state).next(state.active.load()) if state.layout.completes_with_time else None
+        write_delta(table, time, found.changes, found.schema, completed_at)
+
+    def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
+        if not is_in_use(state):
+            return
+        try:
+            table = MetadataTable.open(state)
+            for time in instant_times:
+                if not take_back_delta(table, time):
+                    drop_metadata_table(state, f"its compaction has merged {time}, which is taken back")
+                    return
+        except LakehouseError as error:
+            drop_metadata_table(state, f"it cannot be read ({error.message})")
+
+
+def drop_metadata_table(state: TableState, reason: str) -> TableState:
+    """Drop the metadata table like a writer of Hudi with `hoodie.metadata.enable=false`: first the properties, then the files. Returns the
+    state after that; the same state if there is no metadata table.
+    """
+    named = [key for key in (PARTITIONS, _INFLIGHT) if state.config.properties.get(key)]
+    present = state.may_have_folder(METADATA_TABLE) and bool(state.storage.list(METADATA_TABLE))
     if not named and not present:
         return state
-    _warn(state.storage, state.config.name)
+    _warn(
+        state,
+        reason,
+        "Readers find files by listing directories, and its record index and statistics are gone. `lakehouse metadata rebuild` builds it"
+        " again from all files of the table",
+    )
     if named:
         ConfigStore(state.storage).update(dict.fromkeys(named))
     if present:
@@ -37,19 +99,23 @@ def drop_metadata_table(state: TableState) -> TableState:
     return state.refresh()
 
 
-def _warn(storage: Storage, name: str) -> None:
-    """Warn about the cost of the drop, once per table and process, even if Hudi rebuilds it meanwhile."""
-    if storage.root in _WARNED:
+def drop_partitions(state: TableState, dropped: Collection[str]) -> TableState:
+    """Drop some partitions of the metadata table: first the property, then the folders. Definitions stay, from which Hudi builds an index
+    again.
+    """
+    kept = [name for name in state.config.metadata_partitions if name not in dropped]
+    names = ", ".join(sorted(dropped))
+    _warn(state, f"this engine does not keep {names} up to date", "Its other partitions stay; Hudi builds these again when it writes next")
+    ConfigStore(state.storage).update({PARTITIONS: ",".join(kept), _INFLIGHT: None})
+    for name in sorted(dropped):
+        state.storage.delete_tree(f"{METADATA_TABLE}/{name}")
+    return state.refresh()
+
+
+def _warn(state: TableState, reason: str, cost: str) -> None:
+    """Warn about the cost of a drop, once for each table, reason and process."""
+    if (state.storage.root, reason) in _WARNED:
         return
-    _WARNED.add(storage.root)
-    logger.warning(
-        "the metadata table of %s (%s) is dropped, for this engine keeps none and a stale one would hide new files: from now on readers"
-        " find files by listing directories, its record index and column statistics are gone, and Hudi builds it anew from all files of the"
-        " table when it writes next",
-        name,
-        storage.root,
-    )
+    _WARNED.add((state.storage.root, reason))
+    logger.warning("of the metadata table of %s (%s) something is dropped: %s. %s", state.config.name, state.storage.root, reason, cost)
 
-
-def _is_there(storage: Storage) -> bool:
-    return bool(storage.list(METADATA_TABLE))

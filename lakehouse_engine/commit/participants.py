@@ -8,19 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from lakehouse_engine.commit.metadata_table import drop_metadata_table
-from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.commit.metadata_table import MetadataTableUpkeep
 from lakehouse_engine.model.instant import Instant
-from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieRestoreMetadata, HoodieRollbackMetadata
-from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.view.table_state import TableState
-
-Outcome: TypeAlias = (
-    HoodieCommitMetadata | HoodieCleanMetadata | HoodieRollbackMetadata | HoodieRestoreMetadata | HoodieSavepointMetadata
-)
-"""What an action did, as its completed file says it. A compaction, log compaction or clustering has commit metadata."""
 
 
 class Participant(Protocol):
@@ -50,20 +43,7 @@ class Participant(Protocol):
         ...
 
 
-class MetadataTableDrop:
-    """Drops Hudi's metadata table when the table is changed, since this engine does not maintain it."""
-
-    def join(self, state: TableState) -> TableState:
-        return drop_metadata_table(state)
-
-    def follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
-        """Does nothing: `join` dropped the metadata table."""
-
-    def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
-        """Does nothing: a metadata table that is still there is dropped by `join`, before the action that takes back ends its recovery."""
-
-
-_ALL: list[Participant] = [MetadataTableDrop()]
+_ALL: list[Participant] = [MetadataTableUpkeep()]
 """In the order of their calls; `take_back` uses the reverse order."""
 
 

@@ -18,7 +18,7 @@ import logging
 from lakehouse_engine.commit.beside.attempts import open_file
 from lakehouse_engine.commit.beside.promised import promised_completion
 from lakehouse_engine.commit.outcome import new_write_id
-from lakehouse_engine.commit.participants import take_back_all
+from lakehouse_engine.commit.participants import follow_all, take_back_all
 from lakehouse_engine.errors import CommitOutcomeUnknownError, IllegalTransitionError, UnansweredError
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -78,5 +78,6 @@ def rule_out(state: TableState, inflight: Instant, completed_at: str | None, ope
             return False
         raise
     take_back_all(state, [inflight.requested_time])
+    follow_all(state, inflight, nothing)
     logger.warning("%s of %s is an empty commit now: its own may have been on its way, and cannot come", inflight, state.config.name)
     return True

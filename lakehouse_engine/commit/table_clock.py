@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from lakehouse_engine.commit.beside.promised import promise_completion
@@ -28,13 +30,33 @@ PROBE = f"{TEMP_FOLDER}/lakehouse.clock"
 """File that is made to read the storage's clock; the next write removes one left by a crash."""
 
 _TOLD: set[tuple[str, timedelta]] = set()
+_LENT: dict[str, InstantClock] = {}
+"""Clocks by the roots of tables that go by another table's clock."""
+
+
+@contextmanager
+def lent_clock(storage: Storage, clock: InstantClock) -> Iterator[None]:
+    """Let a clock name the instants of the table in `storage` in this process meanwhile. The caller holds a lock that keeps out every other
+    change of that table.
+    """
+    before = _LENT.get(storage.root)
+    _LENT[storage.root] = clock
+    try:
+        yield
+    finally:
+        del _LENT[storage.root]
+        if before is not None:
+            _LENT[storage.root] = before
 
 
 def table_clock(state: TableState) -> InstantClock:
-    """Clock of the table's next instants.
+    """Clock of the table's next instants: a `lent_clock`, or one of its own.
 
     With the zone LOCAL it uses the zone of the newest instants, whatever this process's zone.
     """
+    lent = _LENT.get(state.storage.root)
+    if lent is not None:
+        return lent
     config = state.config
     zone = writers_zone(state.storage, state.layout, state.timeline) if config.timeline_timezone == "LOCAL" else None
     offset = None if zone is None or _is_ours(zone) else zone.offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,6 +37,19 @@ class TaggedFile:
     positions: Rows
     rows: Rows
     bounds: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where keys of a batch are stored: in base files, and in which slices they may be, logs included, with row indices (ascending; None:
+    any row of the batch).
+
+    `exact`: each slice has all rows that are given for it, in its base file or its logs.
+    """
+
+    tagged: list[TaggedFile]
+    places: Iterable[tuple[FileSlice, Rows | None]]
+    exact: bool = False
 
 
 class Slices(Protocol):
@@ -76,6 +89,10 @@ class Index(Protocol):
         """True if keys are unique in the whole table, not only in a partition."""
         ...
 
-    def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
-        """Every place where a key of the batch is stored now; files without a hit are left out."""
+    def find(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> Found:
+        """Every place where a key of the batch is stored now; base files without a hit are left out."""
+        ...
+
+    def fix(self) -> None:
+        """Read now what must not change while other writers change the table. The caller holds the table lock."""
         ...

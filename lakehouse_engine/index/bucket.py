@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.engine import TaskRunner, looking_runner
 from lakehouse_engine.errors import OptionError, RecordKeyError, UnsupportedTableError
 from lakehouse_engine.format.file_names import new_file_id
-from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
+from lakehouse_engine.index.base import Found, KeyedRows, Rows, Slices, StoredKeys
 from lakehouse_engine.index.lookup import TagTask, tag_files
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
@@ -157,16 +157,21 @@ class BucketIndex:
     def is_global(self) -> bool:
         return False
 
-    def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
-        """Like `Index.tag`. Raises as `BucketLayout.buckets` and `slices_by_bucket`."""
+    def find(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> Found:
+        """Like `Index.find`. Raises as `BucketLayout.buckets` and `slices_by_bucket`."""
+        places = [
+            place for partition, chosen in batch.rows_by_partition.items() for place in self._pieces(view, partition, batch.keys, chosen)
+        ]
         tasks = [
             TagTask(storage, (piece.base_file,), stored, batch.keys.take(pa.array(rows)), rows, False)
-            for partition, chosen in batch.rows_by_partition.items()
-            for piece, rows in self._pieces(view, partition, batch.keys, chosen)
+            for piece, rows in places
             if piece.base_file is not None
         ]
         looked = looking_runner(runner, storage).run(tag_files, tasks, name="tag")
-        return [found for files in looked for found in files if len(found.positions)]
+        return Found([found for files in looked for found in files if len(found.positions)], places)
+
+    def fix(self) -> None:
+        """Does nothing: buckets do not change."""
 
     def _pieces(self, view: Slices, partition: str, keys: pa.Array, rows: Rows) -> Iterator[tuple[FileSlice, Rows]]:
         slices = slices_by_bucket(self.layout, view, partition)

@@ -11,6 +11,7 @@ from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.index.base import Index
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
 from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
+from lakehouse_engine.index.record_level import RecordLevelIndex
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
@@ -23,6 +24,8 @@ INDEXES: Mapping[str, Callable[[TableConfig, WriteOptions], Index]] = {
     "BLOOM": lambda config, options: KeyColumnIndex(is_global=False, use_bloom=True),
     "GLOBAL_BLOOM": lambda config, options: KeyColumnIndex(is_global=True, use_bloom=True),
     "BUCKET": lambda config, options: BucketIndex(BucketLayout.of(config, options)),
+    "GLOBAL_RECORD_LEVEL_INDEX": lambda config, options: _record_level(config, is_global=True),
+    "RECORD_LEVEL_INDEX": lambda config, options: _record_level(config, is_global=False),
 }
 
 _CHECKED_FILES = 16
@@ -49,7 +52,19 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
         _check_keys(state, index.layout)
     elif options.index_type == "AUTO":
         _check_unbucketed(state)
-    return index
+    return index.of(state) if isinstance(index, RecordLevelIndex) else index
+
+
+def _record_level(config: TableConfig, *, is_global: bool) -> RecordLevelIndex:
+    if not config.record_key_fields:
+        message = f"{INDEX_TYPE.key}: a record index needs a table with record key fields; this one has generated keys"
+        raise OptionError(message, table=config.name)
+    return RecordLevelIndex(is_global)
+
+
+def check_index(config: TableConfig, options: WriteOptions) -> None:
+    """Raise `OptionError` for an index that the table cannot have: one of record keys, and it has none."""
+    INDEXES[stored_index_type(config) if options.index_type == "AUTO" else options.index_type](config, options)
 
 
 def is_global_anew(options: WriteOptions) -> bool:

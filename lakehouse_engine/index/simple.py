@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakehouse_engine.engine import TaskRunner, looking_runner, weighed_out
-from lakehouse_engine.index.base import KeyedRows, Rows, Slices, StoredKeys, TaggedFile
+from lakehouse_engine.index.base import Found, KeyedRows, Rows, Slices, StoredKeys, TaggedFile
 from lakehouse_engine.index.key_bounds import may_have_keys
 from lakehouse_engine.index.lookup import TagTask, tag_files
-from lakehouse_engine.model.files import BaseFile
+from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.read.guarantees import FROM_FOOTERS, FileGuarantees, learn_keys
 from lakehouse_engine.record.keys.keygen import KeyGenerator
@@ -92,7 +92,15 @@ class KeyColumnIndex:
     use_bloom: bool
     guarantees: FileGuarantees = FROM_FOOTERS
 
+    def find(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> Found:
+        """Logs of every slice where the index looks may have keys of the batch."""
+        return Found(self.tag(storage, view, batch, stored, runner), self._slices(view, batch))
+
+    def fix(self) -> None:
+        """Does nothing: files do not change."""
+
     def tag(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> list[TaggedFile]:
+        """Hits in base files."""
         looking = looking_runner(runner, storage)
         tasks = [
             TagTask(storage, bases, stored, keys, rows, self.use_bloom)
@@ -103,6 +111,13 @@ class KeyColumnIndex:
         looked.sort(key=lambda found: found.base.path)  # in whatever order they were looked up
         learn_keys(storage, ((found.base, found.bounds) for found in looked))
         return [found for found in looked if len(found.positions)]
+
+    def _slices(self, view: Slices, batch: KeyedRows) -> Iterator[tuple[FileSlice, Rows | None]]:
+        if self.is_global:
+            yield from ((piece, None) for piece in view.latest_slices())
+            return
+        for partition, rows in batch.rows_by_partition.items():
+            yield from ((piece, rows) for piece in view.latest_slices(partition))
 
     def _places(
         self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys

@@ -30,6 +30,7 @@ from lakehouse_engine.view.table_state import TableState
 
 Select = Callable[[HFileReader], Cells]
 """Selects the wanted entries of an HFile."""
+_NO_KEYS = pa.array([], pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +80,44 @@ class Validity:
         return names is None or log.name in names
 
 
+@dataclass(frozen=True, slots=True)
+class LayerSource:
+    """A base file or log block whose entries are read when they are selected; without a `reader`, `deleted` are the keys that it deletes.
+
+    `damaged` makes the error for a damaged file.
+    """
+
+    reader: HFileReader | None
+    schema: str
+    deleted: pa.Array
+    damaged: Callable[[FormatError], FormatError]
+
+    def layer(self, select: Select) -> Layer:
+        """The entries that `select` picks, or all deletions. Raises `FormatError` or `CorruptLogError`."""
+        if self.reader is None:
+            return Layer.deletion(self.deleted)
+        try:
+            return Layer(select(self.reader), self.schema)
+        except FormatError as error:
+            raise self.damaged(error) from error
+
+
 def layers_of(piece: FileSlice, validity: Validity, select: Select) -> list[Layer]:
     """Layers of a slice with the entries that `select` picks, and all deletions; the first is the base file's, empty without one.
+
+    Raises as `sources_of` and `LayerSource.layer`.
+    """
+    return [source.layer(select) for source in sources_of(piece, validity)]
+
+
+def sources_of(piece: FileSlice, validity: Validity) -> list[LayerSource]:
+    """Where the layers of a slice come from, in order; the first is the base file, or deletes nothing if there is none.
 
     Raises `StoredFileNotFoundError`, and `FormatError` or `CorruptLogError` if a file is damaged.
     """
     storage = validity.metadata.storage
-    layers = [Layer.deletion(pa.array([], pa.binary()))]
-    if piece.base_file is not None:
-        layers = [_base_layer(storage, piece.base_file, select)]
+    base = piece.base_file
+    sources = [_deletions(_NO_KEYS, _as_is) if base is None else _base_source(storage, base)]
     blocks = [(log, block) for log in piece.log_files for block in read_blocks(mapped(storage, log.path))]
     taken_back = {block.target_instant_time for _, block in blocks if block.is_rollback}
     for log, block in blocks:
@@ -95,29 +125,43 @@ def layers_of(piece: FileSlice, validity: Validity, select: Select) -> list[Laye
         if block.type is BlockType.CORRUPT and (instant_time is None or instant_time not in taken_back):
             _check_damage(log, block, validity)
         elif instant_time is not None and instant_time not in taken_back and validity.counts(instant_time, log):
-            layers += _block_layers(log, block, select)
-    return layers
+            sources += _block_sources(log, block)
+    return sources
 
 
-def _base_layer(storage: Storage, file: BaseFile, select: Select) -> Layer:
+def _as_is(error: FormatError) -> FormatError:
+    return error
+
+
+def _deletions(keys: pa.Array, damaged: Callable[[FormatError], FormatError]) -> LayerSource:
+    return LayerSource(None, "", keys, damaged)
+
+
+def _base_source(storage: Storage, file: BaseFile) -> LayerSource:
+    def damaged(error: FormatError) -> FormatError:
+        return FormatError(f"the base file {file.path!r} of the metadata table is damaged: {error.message}", path=file.path)
+
     try:
         reader = open_hfile(source_of(storage, file))
         schema = reader.info.get(SCHEMA_INFO)
         if schema is None:
             raise FormatError("it has no schema in its file info")
-        return Layer(select(reader), schema.decode("utf-8"))
+        return LayerSource(reader, schema.decode("utf-8"), _NO_KEYS, damaged)
     except FormatError as error:
-        raise FormatError(f"the base file {file.path!r} of the metadata table is damaged: {error.message}", path=file.path) from error
+        raise damaged(error) from error
 
 
-def _block_layers(log: LogFile, block: LogBlock, select: Select) -> list[Layer]:
+def _block_sources(log: LogFile, block: LogBlock) -> list[LayerSource]:
+    def damaged(error: FormatError) -> FormatError:
+        return _damaged(log, block, error.message)
+
     try:
         if block.type is BlockType.HFILE_DATA:
-            return [Layer(select(open_hfile_block(block)), block.schema or "")]
+            return [LayerSource(open_hfile_block(block), block.schema or "", _NO_KEYS, damaged)]
         if block.type is BlockType.DELETE:
-            return [Layer.deletion(decode_delete_block(block).keys)]
+            return [_deletions(decode_delete_block(block).keys, damaged)]
     except FormatError as error:
-        raise _damaged(log, block, error.message) from error
+        raise damaged(error) from error
     if block.type is BlockType.COMMAND:
         return []
     raise UnsupportedTableError(f"the metadata table has log blocks of type {block.type.name}, which are not read there", path=log.path)

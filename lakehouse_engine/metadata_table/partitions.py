@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.metadata_table.merging import Merging
 from lakehouse_engine.record.keys.java_hash import java_string_hash
+from lakehouse_engine.record.keys.partition_path import escape_path_name
 
 FILES = "files"
 COLUMN_STATS = "column_stats"
@@ -60,6 +61,12 @@ def data_partition(file_id: str) -> str | None:
     if not stem.startswith(f"{_RECORD_INDEX_STEM}-"):
         return None
     return unquote(stem.removeprefix(f"{_RECORD_INDEX_STEM}-"))
+
+
+def record_index_group(partition_path: str, number: int) -> str:
+    """File id of a group of a partitioned record index (Hudi `HoodieTableMetadataUtil.getFileIDForFileGroup`)."""
+    escaped = escape_path_name(partition_path).replace("_", "%5F").replace("-", "%2D")
+    return f"{_RECORD_INDEX_STEM}-{escaped}-{number:04d}-0"
 
 
 def _parsed(file_id: str) -> re.Match[str]:

@@ -157,6 +157,11 @@ class TableConfig:
         return self._list("hoodie.table.metadata.partitions")
 
     @property
+    def metadata_partitions_being_built(self) -> tuple[str, ...]:
+        """Partitions of the metadata table that an indexing action builds, or did not finish."""
+        return self._list("hoodie.table.metadata.partitions.inflight")
+
+    @property
     def base_file_format(self) -> str:
         """`PARQUET`, `ORC`, ..."""
         return (self._first("hoodie.table.base.file.format") or "PARQUET").strip().upper()

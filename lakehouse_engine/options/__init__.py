@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakehouse_engine.errors import UnknownOptionError
-from lakehouse_engine.options import clustering, locks, read, services, write
+from lakehouse_engine.options import clustering, locks, metadata_table, read, services, write
 from lakehouse_engine.options.base import Option
 from lakehouse_engine.options.clustering import ClusteringOptions
 from lakehouse_engine.options.locks import LOCK_PROVIDER, LockOptions
+from lakehouse_engine.options.metadata_table import MetadataTableOptions
 from lakehouse_engine.options.services import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.options.unavailable import asks_for_nothing
 from lakehouse_engine.options.write import (
@@ -66,6 +67,7 @@ __all__ = [
     "ClusteringOptions",
     "CompactionOptions",
     "LockOptions",
+    "MetadataTableOptions",
     "Option",
     "ServiceOptions",
     "WriteOptions",
@@ -86,7 +88,8 @@ def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _registry() -> dict[str, Option[Any]]:
-    found = (value for module in (clustering, locks, read, services, write) for value in vars(module).values() if isinstance(value, Option))
+    modules = (clustering, locks, metadata_table, read, services, write)
+    found = (value for module in modules for value in vars(module).values() if isinstance(value, Option))
     return {name: option for option in found for name in (option.key, *option.aliases)}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options.base import Option, boolean, natural_size, one_of, positive, positive_size
 from lakehouse_engine.options.clustering import ClusteringOptions
+from lakehouse_engine.options.metadata_table import MetadataTableOptions
 
 # Compaction
 
@@ -278,6 +279,7 @@ class ServiceOptions:
     clean: CleanOptions = CleanOptions()
     archive: ArchiveOptions = ArchiveOptions()
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
+    metadata_table: MetadataTableOptions = field(default_factory=MetadataTableOptions)
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ServiceOptions:
@@ -285,4 +287,4 @@ class ServiceOptions:
         clean, archive = CleanOptions.read(raw), ArchiveOptions.read(raw)
         if archive.automatic:
             archive.check_keeps_enough(clean)
-        return cls(CompactionOptions.read(raw), clean, archive, ClusteringOptions.read(raw))
+        return cls(CompactionOptions.read(raw), clean, archive, ClusteringOptions.read(raw), MetadataTableOptions.read(raw))

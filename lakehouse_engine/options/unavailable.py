@@ -14,21 +14,27 @@ ASYNC_CLUSTERING = (
 AUTO_UPGRADE = (
     "a write does not change a table's version, as older readers would not open the table any more; `upgrade` does (docs/table-versions.md)"
 )
-RECORD_INDEX = "the record-level index is not available in this version; use SIMPLE, BLOOM, their GLOBAL_ forms or BUCKET"
+PARTITIONED_RECORD_INDEX = (
+    "a record index for each partition is kept where Hudi made one, and not built in this version; the global one is"
+    " (hoodie.metadata.global.record.level.index.enable)"
+)
 INDEXES = (
     "indexes of the metadata table are not available in this version; how rows are found by key is an option of the table"
     " (hoodie.index.type; in dbt the config index), and filters skip files by the statistics in their footers"
 )
-METADATA_TABLE = "the metadata table is not available in this version: files are found by listing; one that Hudi made is dropped by a write"
+METADATA_TABLE = (
+    "this option of the metadata table is not available in this version; docs/options.md has those that are"
+)
+METADATA_STATEMENTS = (
+    "no statement is about the metadata table in this version: the option hoodie.metadata.enable says whether a table has one, and"
+    " `lakehouse metadata check` compares it with the table"
+)
 CHANGE_DATA = "change data capture is not available in this version; an incremental query has the newest state of the rows that changed"
 
 _FALSE = ("false",)
 _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("hoodie.write.auto.upgrade", _FALSE, AUTO_UPGRADE),
-    ("hoodie.metadata.enable", _FALSE, METADATA_TABLE),
-    ("hoodie.metadata.record.index.enable", _FALSE, RECORD_INDEX),
-    ("hoodie.metadata.global.record.level.index.enable", _FALSE, RECORD_INDEX),
-    ("hoodie.metadata.record.level.index.enable", _FALSE, RECORD_INDEX),
+    ("hoodie.metadata.record.level.index.enable", _FALSE, PARTITIONED_RECORD_INDEX),
     ("hoodie.clustering.async.enabled", _FALSE, ASYNC_CLUSTERING),
     ("hoodie.table.cdc.enabled", _FALSE, CHANGE_DATA),
 )
@@ -37,8 +43,6 @@ _FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.table.cdc.", CHANGE_
 """Prefixes of keys about missing features."""
 KEYS = {name: (values[0], why) for name, values, why in _KEYS}
 """For documentation: each key, the accepted value, and why others are refused."""
-RECORD_INDEXES = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "RECORD_LEVEL")
-"""Names of the index in Hudi and dbt, as values of `hoodie.index.type`."""
 
 
 def asks_for_nothing(key: str, value: Any) -> bool:

@@ -6,19 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakehouse_engine.errors import OptionError, UnavailableError
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options.base import Option, boolean, natural, natural_size, one_of, positive, positive_size, probability
 from lakehouse_engine.options.clustering import ROLLBACK_ON_CONFLICT, UPDATES_STRATEGY
-from lakehouse_engine.options.unavailable import RECORD_INDEX, RECORD_INDEXES
 
-_INDEXES = one_of("AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET")
+_GLOBAL_RECORD_LEVEL = "GLOBAL_RECORD_LEVEL_INDEX"
+_OTHER_NAMES = {"RECORD_INDEX": _GLOBAL_RECORD_LEVEL, "RECORD_LEVEL": _GLOBAL_RECORD_LEVEL}
+"""Hudi's name of the index up to 1.0, and dbt's."""
+_INDEXES = one_of(
+    "AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET", "RECORD_LEVEL_INDEX", _GLOBAL_RECORD_LEVEL, *_OTHER_NAMES
+)
 
 
 def _index_type(text: str) -> str:
-    """Raises `UnavailableError` for Hudi's record index."""
-    if text.strip().upper() in RECORD_INDEXES:
-        raise UnavailableError(f"hoodie.index.type={text!r}: {RECORD_INDEX}")
-    return _INDEXES(text)
+    named = _INDEXES(text)
+    return _OTHER_NAMES.get(named, named)
 
 
 def _partitioner(text: str) -> str:
@@ -47,7 +49,8 @@ INDEX_TYPE = Option(
     _index_type,
     "AUTO",
     "How the file group of a key is found. AUTO: as the table was created (GLOBAL_SIMPLE by default); SIMPLE for another writer's table."
-    " A write may not ask for an index of one partition where the table's is global.",
+    " A write may not ask for an index of one partition where the table's is global. GLOBAL_RECORD_LEVEL_INDEX (RECORD_INDEX, RECORD_LEVEL)"
+    " and RECORD_LEVEL_INDEX ask the metadata table, which gets a record index then.",
 )
 UPDATE_PARTITION_PATH = Option(
     "hoodie.simple.index.update.partition.path",

@@ -19,6 +19,7 @@ from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUM
 from lakehouse_engine.options.unavailable import CHANGE_DATA
 from lakehouse_engine.read.indexed import without_ruled_out_by_index
 from lakehouse_engine.read.moments import moment_of
+from lakehouse_engine.read.points import without_other_keys
 from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
 from lakehouse_engine.record.merging.soft_deletes import hidden_column, not_deleted
@@ -95,7 +96,8 @@ def plan_query(
         if not query.deleted:
             found = replace(found, hidden=hidden_column(now.config, found.schema))
         if not paths:
-            return without_ruled_out_by_index(now, found)
+            is_newest = query.kind != "incremental" and query.as_of is None
+            return without_ruled_out_by_index(now, without_other_keys(now, found) if is_newest else found)
         foreign = may_be_foreign(now) or _has_retyped(now, found)
         return replace(found, rules=path_rules(now, found.schema, trusted=trusts), foreign=foreign)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.engine import LocalRunner, TaskRunner, local_runner
 from lakehouse_engine.errors import ClusteringError, CommitConflictError, CompactionError, LakehouseError, LockTimeoutError
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableType
@@ -18,6 +18,7 @@ from lakehouse_engine.services.archive import archive, archive_is_due
 from lakehouse_engine.services.clean import clean, clean_is_due
 from lakehouse_engine.services.compact import is_due, run, schedule, schedule_and_run
 from lakehouse_engine.services.executor.scheduling import pending_plans
+from lakehouse_engine.services.metadata.upkeep import run_due
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
@@ -35,6 +36,7 @@ def after_commit(storage: Storage, options: ServiceOptions, write_options: Write
         ("compaction", compaction.inline or compaction.schedule_inline, lambda state: _compact(state, compaction, write_options, runner)),
         ("clustering", clustering.inline or clustering.schedule_inline, lambda state: _cluster(state, clustering, write_options, runner)),
         ("clean", options.clean.automatic, lambda state: _clean(state, options, write_options)),
+        ("services of the metadata table", True, lambda state: _metadata(state, options, write_options, runner)),
         ("archiving", options.archive.automatic, lambda state: _archive(state, options, write_options)),
     ]
     failures, state = [], None
@@ -145,6 +147,13 @@ def _clean(state: TableState, options: ServiceOptions, write_options: WriteOptio
     if is_due_now:
         clean(state.storage, options.clean, lock_timeout_ms=write_options.lock_timeout_ms)
     return is_due_now
+
+
+def _metadata(state: TableState, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:
+    """Before archiving, which does not pass what the metadata table has in logs only. Does not change the table itself."""
+    here = runner if isinstance(runner, LocalRunner) else local_runner({})
+    run_due(state, options, here, lock_timeout_ms=write_options.lock_timeout_ms)
+    return False
 
 
 def _archive(state: TableState, options: ServiceOptions, write_options: WriteOptions) -> bool:

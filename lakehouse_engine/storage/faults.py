@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.storage.base import Listing, Storage, StoredFile, Tag, TaggedStorage
+from lakehouse_engine.storage.nested import NestedStorage
 
 Answer = TypeVar("Answer")
 
@@ -57,6 +58,9 @@ class FaultyStorage:
     @property
     def root(self) -> str:
         return self._inner.root
+
+    def below(self, path: str) -> NestedStorage:
+        return NestedStorage(self, path)
 
     def uri(self, path: str = "") -> str:
         return self._inner.uri(path)

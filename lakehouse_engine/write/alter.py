@@ -12,7 +12,7 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.index.consistent import refuse_changing_buckets
-from lakehouse_engine.index.registry import keeps_buckets
+from lakehouse_engine.index.registry import check_index, keeps_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.instant import Action
@@ -109,6 +109,7 @@ def _check_defaults(config: TableConfig, changes: Mapping[str, str | None]) -> N
     kept = {key: value for key, value in layered(config.prefixed(STORED_PREFIX), changes).items() if value is not None}
     options = WriteOptions.read(kept)
     ServiceOptions.read(kept)
+    check_index(config, options)
     check_payload(config, options)
     payload = payload_of(config, options.payload_class)
     payload.check_marker(options.delete_marker)

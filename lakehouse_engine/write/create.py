@@ -14,7 +14,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.format.new_table import NewTable
 from lakehouse_engine.format.table_format import format_of_version
 from lakehouse_engine.index.consistent import refuse_changing_buckets
-from lakehouse_engine.index.registry import INDEXES, stored_index_type
+from lakehouse_engine.index.registry import check_index
 from lakehouse_engine.model.constraints import NO_CONSTRAINTS, Constraints
 from lakehouse_engine.model.merge_mode import MergeMode
 from lakehouse_engine.model.table_config import DELETES_KEY, MATERIALIZED_KEY, TableConfig, TableType
@@ -111,7 +111,7 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     payload.delete_marks(config.properties)
     if config.deletes_softly:
         check_soft_deletes(config, payload)
-    INDEXES[stored_index_type(config)](config, options)
+    check_index(config, options)
     return ConfigStore(storage).create(config)
 
 
@@ -174,13 +174,14 @@ def _properties(spec: TableSpec, schema: pa.Schema, options: WriteOptions) -> di
     key_generator = choose_key_generator(spec.record_key, spec.partition_by)
     apart = (PAYLOAD_CLASS.key, *PAYLOAD_CLASS.aliases, MERGE_MODE.key, *MERGE_MODE.aliases, DELETE_FIELD.key, DELETE_MARKER.key)
     apart += (TABLE_VERSION.key, *TABLE_VERSION.aliases)
-    given = {key: value for key, value in stored_keys(spec.properties).items() if key not in apart}
+    given = {key: value for key, value in spec.properties.items() if key in OPTIONS and key not in apart}
+    others = stored_keys({key: value for key, value in spec.properties.items() if key not in OPTIONS and key not in apart})
     return {
         **_template(spec, key_generator, payload),
         **(_BARE_SINGLE_KEYS if key_generator == "ComplexKeyGenerator" and len(spec.record_key) == 1 else {}),
         "hoodie.table.create.schema": table_avro_schema(spec.name, schema, allow_timestamp_ntz=True),
-        **stored_defaults({**_index(options), **{key: value for key, value in given.items() if key in OPTIONS}}),
-        **{key: str(value) for key, value in given.items() if key not in OPTIONS},
+        **stored_defaults({**_index(options), **given}),
+        **{key: str(value) for key, value in others.items()},
         # Under their own names: readers of logs must know them.
         **options.delete_marker,
         **{key: value for key, value in spec.constraints.properties().items() if value is not None},

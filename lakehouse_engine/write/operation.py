@@ -44,6 +44,7 @@ from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
 from lakehouse_engine.write.beside import ADDING, may_let_go, reach_of
 from lakehouse_engine.write.context import prepare
+from lakehouse_engine.write.locate.indexed_once import check_indexed_once
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
 from lakehouse_engine.write.routes import PlannedWrite, Route, plan_write
@@ -175,6 +176,7 @@ class _Steps:
             return self._unchanged(None if self.context.is_global else frozenset())  # no instant is needed
         self.transaction.start(self._action)
         if not self.keeps_lock and may_let_go(self.transaction.state, self.batches):
+            self.context.index.fix()
             self.transaction.let_go()
         return self.new_groups() if self.batches.makes_new_groups else self.changes()
 
@@ -320,8 +322,13 @@ class _Steps:
         if self.transaction.is_let_go:
             self.transaction.complete_beside(metadata, reach, lambda now: self._check_again(now, metadata))
         else:
+            self._check_keys(self.transaction.state, metadata)
             self.transaction.complete(metadata)
         return result_of(self.transaction.state, self.transaction.instant_time, metadata, dropped=dropped, moves=moves)
+
+    def _check_keys(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
+        if self.request.replaced_rows is None:
+            check_indexed_once(now, self.transaction.instant_time, metadata)
 
     def _check_again(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
         """Check that what was read for the write is unchanged when it is committed.
@@ -330,6 +337,7 @@ class _Steps:
         """
         if _written_in(now, self.request) is not None:
             raise OvertakenError("the write of this id was committed by another call", table=now.config.name)
+        self._check_keys(now, metadata)
         since = _check_expected(now, self.request)
         if since is not None:
             since.check(touched_by(metadata))

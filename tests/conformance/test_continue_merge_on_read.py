@@ -102,7 +102,7 @@ def test_tables_that_we_would_write_wrongly_are_refused_and_left_alone(name: str
 
 
 def _state(table: HoodieTable) -> tuple[list[Path], Timeline]:
-    """Data files and timeline. A metadata table, which would go stale, is gone before a write is looked at."""
+    """Data files and timeline."""
     root = Path(table.path)
     return sorted(path for path in root.rglob("*") if path.is_file() and ".hoodie" not in path.relative_to(root).parts), table.timeline
 

@@ -25,17 +25,14 @@ def made(tmp_path: Path, **properties: Any) -> HoodieTable:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("hoodie.index.type", "RECORD_INDEX", "the record-level index"),
-        ("hoodie.index.type", "record_level_index", "the record-level index"),
-        ("hoodie.metadata.enable", "true", "the metadata table"),
-        ("hoodie.metadata.enable", True, "the metadata table"),
-        ("hoodie.metadata.index.column.stats.enable", "true", "the metadata table"),
-        ("hoodie.metadata.record.index.enable", "true", "the record-level index"),
+        ("hoodie.metadata.record.level.index.enable", "true", "a record index for each partition"),
+        ("hoodie.metadata.record.index.min.filegroup.count", "4", "this option of the metadata table is"),
+        ("hoodie.metadata.index.secondary.enable", True, "this option of the metadata table is"),
         ("hoodie.table.cdc.enabled", "true", "change data capture"),
     ],
 )
 def test_the_keys_that_ask_for_it_are_refused_with_the_reason(tmp_path: Path, key: str, value: Any, says: str) -> None:
-    with pytest.raises(UnavailableError, match=f"{key}=.*{says}.* not available in this version"):
+    with pytest.raises(UnavailableError, match=f"{key}=.*{says}.* in this version"):
         made(tmp_path / "new", **{key: value})
     assert not (tmp_path / "new" / "s" / "t").exists()
     table = made(tmp_path)
@@ -52,7 +49,7 @@ def test_clustering_in_the_background_is_refused_with_what_there_is(tmp_path: Pa
 
 def test_keys_that_turn_it_off_are_no_reason_to_refuse_and_are_not_stored(tmp_path: Path) -> None:
     off = {
-        "hoodie.metadata.enable": "false",
+        "hoodie.metadata.record.level.index.enable": "false",
         "hoodie.clustering.async.enabled": False,
         "hoodie.table.cdc.enabled": "false",
     }
@@ -60,13 +57,13 @@ def test_keys_that_turn_it_off_are_no_reason_to_refuse_and_are_not_stored(tmp_pa
     table.upsert(ROWS, options=off)
     stored = table.config.properties
     assert (stored["hoodie.table.version"], stored["hoodie.table.cdc.enabled"]) == ("6", "false")
-    assert [key for key in stored if "metadata.enable" in key or "clustering" in key] == []
+    assert [key for key in stored if "metadata" in key or "clustering" in key] == []
     assert check_known(off) == []
 
 
 def test_a_key_that_is_like_one_of_them_and_none_is_unknown() -> None:
     with pytest.raises(UnknownOptionError):
-        check_known({"hoodie.metadataa.enable": "false"})
+        check_known({"hoodie.metadataa.record.level.index.enable": "false"})
 
 
 def test_queries_of_change_data_are_refused_by_name(tmp_path: Path) -> None:

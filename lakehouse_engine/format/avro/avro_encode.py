@@ -6,6 +6,8 @@ Every column becomes an array with one byte string per row; Arrow joins the byte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,11 +82,17 @@ def encode_records(schema_text: str, table: pa.Table, *, branches: bool = False)
 
     Raises `UnsupportedTypeError` for a type in the schema that the engine does not write.
     """
-    record, schema = load_record(schema_text), avro_to_arrow(schema_text, branches=branches)
-    record = inlined(record) if branches else record
+    record, schema = _known(schema_text, branches)
     columns = [table.column(name).combine_chunks().cast(schema.field(name).type) for name in schema.names]
     flat = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
     return join([_encode(column, member["type"]) for column, member in zip(flat, record["fields"], strict=True)])
+
+
+@lru_cache(maxsize=64)
+def _known(schema_text: str, branches: bool) -> tuple[dict[str, Any], pa.Schema]:
+    """A parsed schema: many small writes have the same."""
+    record = load_record(schema_text)
+    return inlined(record) if branches else record, avro_to_arrow(schema_text, branches=branches)
 
 
 def _encode(values: pa.Array, avro: object) -> pa.Array:

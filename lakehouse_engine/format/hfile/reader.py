@@ -5,6 +5,7 @@ A reader fetches the end of the file once (trailer, indexes, file info), then on
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -98,22 +99,31 @@ class HFileReader:
         found = self._decoded(self._contents(index, wanted[wanted >= 0]))
         return found.filter(pc.is_in(found.keys, keys))
 
-    def range(self, begin: bytes, end: bytes | None) -> Cells:
-        """The entries with keys from `begin` up to, not including, `end` (None: through the last)."""
+    def starts(self) -> tuple[pa.Array, Numbers]:
+        """For each data block a key (`binary`, ascending) that is no later than its first one, and its bytes in the file."""
         index = self._blocks()
-        if not len(index) or (end is not None and end <= begin):
-            return Cells.empty()
-        bounds = index.holding(pa.array([begin, begin if end is None else end], pa.binary()))
-        first, last = max(int(bounds[0]), 0), len(index) - 1 if end is None else int(bounds[1])
-        found = self._decoded(self._contents(index, np.arange(first, last + 1)))
-        low = pc.sum(pc.less(found.keys, begin)).as_py() or 0
-        high = len(found) if end is None else pc.sum(pc.less(found.keys, end)).as_py() or 0
-        return found.slice(low, max(low, high))
+        return index.keys, index.sizes
+
+    def range(self, begin: bytes, end: bytes | None, *, keep: bool = True) -> Cells:
+        """The entries with keys from `begin` up to, not including, `end` (None: through the last). `keep`: cache the blocks."""
+        return self._spans([(begin, end)], keep=keep)
 
     def prefixes(self, prefixes: Sequence[bytes]) -> Cells:
         """The entries whose keys begin with any of these prefixes, in the file's order."""
-        spans = _apart(sorted(set(prefixes)))
-        return Cells.concat([self.range(prefix, _after(prefix)) for prefix in spans])
+        return self._spans([(prefix, _after(prefix)) for prefix in _apart(sorted(set(prefixes)))])
+
+    def _spans(self, spans: Sequence[tuple[bytes, bytes | None]], *, keep: bool = True) -> Cells:
+        """The entries in ascending spans of keys that do not overlap. Each block is decoded once."""
+        index = self._blocks()
+        spans = [(begin, end) for begin, end in spans if end is None or begin < end]
+        if not len(index) or not spans:
+            return Cells.empty()
+        first = index.holding(pa.array([begin for begin, _ in spans], pa.binary()))
+        last = index.holding(pa.array([begin if end is None else end for begin, end in spans], pa.binary()))
+        last = np.where([end is None for _, end in spans], len(index) - 1, last)
+        numbers = [np.arange(max(low, 0), high + 1) for low, high in zip(first.tolist(), last.tolist(), strict=True)]
+        found = self._decoded(self._contents(index, np.unique(np.concatenate(numbers)), keep=keep))
+        return Cells.concat([found.slice(_place(found.keys, begin), _place(found.keys, end)) for begin, end in spans])
 
     def meta_block(self, name: bytes) -> memoryview | None:
         """The content of a meta block; None if none has this name."""
@@ -196,6 +206,11 @@ def _runs(offsets: Numbers, sizes: Numbers) -> Iterator[tuple[int, int]]:
         if not goes_on or offsets[end] + sizes[end] - offsets[start] > _AT_ONCE:
             yield start, end
             start = end
+
+
+def _place(keys: pa.Array, key: bytes | None) -> int:
+    """Number of the ascending `keys` that are less than `key` (None: all)."""
+    return len(keys) if key is None else bisect_left(range(len(keys)), key, key=lambda number: keys[number].as_py())
 
 
 def _apart(prefixes: Sequence[bytes]) -> list[bytes]:

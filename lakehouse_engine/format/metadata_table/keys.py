@@ -65,6 +65,11 @@ def secondary_prefix(value: str | None) -> bytes:
     return (escaped + _SEPARATOR).encode("utf-8")
 
 
+def secondary_routes(keys: pa.Array) -> pa.Array:
+    """The part of each key of a secondary index (`binary`) that is hashed to its file group in version V2: `secondary_prefix`."""
+    return pc.extract_regex(keys.cast(pa.string()), r"(?s)^(?P<prefix>(?:[^\\$]|\\.)*\$)").field("prefix")
+
+
 def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Values (null where the row's value is) and record keys in keys of a secondary index (`binary`)."""
     pattern = r"(?s)^(?P<value>(?:[^\\$]|\\.)*)\$(?P<key>.*)$"

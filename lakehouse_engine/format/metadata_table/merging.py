@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -88,7 +90,10 @@ def merged(layers: Sequence[Layer], merging: Merging) -> Records:
         return _living(found.keys, found.payloads())
     standing = _since_deletions(layers)
     keys = pa.concat_arrays([layer.cells.keys for layer in standing]) if standing else pa.array([], pa.binary())
-    payloads = pa.concat_tables([payload_schema().empty_table(), *(decode_payloads(one.schema, one.cells.values) for one in standing)])
+    runs = (Cells.concat([layer.cells for layer in run]) for _, run in groupby(standing, attrgetter("schema")))
+    schemas = (schema for schema, _ in groupby(layer.schema for layer in standing))
+    decoded = [decode_payloads(schema, cells.values) for schema, cells in zip(schemas, runs, strict=True)]
+    payloads = pa.concat_tables([payload_schema().empty_table(), *decoded])
     coded = keys.dictionary_encode()
     codes, count = np.asarray(coded.indices).astype(np.int64), len(coded.dictionary)
     return _living(coded.dictionary, fold_payloads(codes, count, payloads, merging))
@@ -142,14 +147,18 @@ def _since_deletions(layers: Sequence[Layer]) -> list[Layer]:
     return [layer for layer in reversed(kept) if len(layer.cells)]
 
 
-def _living(keys: pa.Array, payloads: pa.Table) -> Records:
-    """The records without tombstones, which say that their subject was deleted."""
+def tombstones(payloads: pa.Table) -> pa.Array:
+    """True for payloads that say that their subject was deleted."""
     gone = pa.array(np.zeros(payloads.num_rows, np.bool_))
     for name in (BLOOM, STATS, SECONDARY):
         if name in payloads.column_names:
             info = payloads.column(name).combine_chunks()
-            flag = info.field("isDeleted")
-            gone = pc.or_(gone, pc.and_(info.is_valid(), pc.fill_null(flag, False)))
+            gone = pc.or_(gone, pc.and_(info.is_valid(), pc.fill_null(info.field("isDeleted"), False)))
+    return gone
+
+
+def _living(keys: pa.Array, payloads: pa.Table) -> Records:
+    gone = tombstones(payloads)
     if not pc.any(gone).as_py():
         return Records(keys, payloads)
     return Records(keys.filter(pc.invert(gone)), payloads.filter(pc.invert(gone)))

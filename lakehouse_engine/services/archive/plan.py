@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lakehouse_engine.commit.table_clock import table_clock, wall_time
+from lakehouse_engine.errors import TableNotFoundError
+from lakehouse_engine.metadata_table.compaction import unmerged
+from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.order import earliest, in_time_order, is_later, latest
+from lakehouse_engine.model.order import NEVER, earliest, in_time_order, is_later, latest
 from lakehouse_engine.model.plans import HoodieCleanerPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.clean.policies import retention
+from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.timeline.restores import took_rows
 from lakehouse_engine.view.listings.listing import StorageLister
@@ -43,34 +47,85 @@ class _Stop:
     what: str
 
 
-def plan_archive(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> PlannedArchive:
-    """Instants that archiving takes from the active timeline of `state` now.
+def plan_archive(
+    state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions, data: TableState | None = None
+) -> PlannedArchive:
+    """Instants that archiving takes from the active timeline of `state` now. `data`: the table whose metadata table `state` is.
 
     Once there are more than `max_commits` writes, they go down to `min_commits`, oldest first and without gaps. Cleans and rollbacks are
     counted separately, and none goes before older writes. Savepoints, restores and rollbacks that took rows from the table (incremental
     readers look for both) and everything pending stay.
     """
-    leaving, kept, oldest = _writes(state, options, clean, compaction)
-    services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state, action, options, oldest)]
+    bound = _MetadataBound(state, data)
+    leaving, kept, oldest = _writes(state, options, clean, compaction, bound)
+    services = [instant for action in _COUNTED_ALONE for instant in _surplus_of(state, action, options, oldest, bound)]
     return PlannedArchive((*in_time_order(services, lambda instant: instant.requested_time), *leaving), tuple(kept))
 
 
-def is_due(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> bool:
+def is_due(
+    state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions, data: TableState | None = None
+) -> bool:
     """True if writes or cleans leave the active timeline now.
 
     Rollbacks wait for writes: only their files say which may go, and those that stay for good would be opened after each commit.
     """
-    leaving, _, oldest = _writes(state, options, clean, compaction)
-    return bool(leaving or _surplus_of(state, Action.CLEAN, options, oldest))
+    bound = _MetadataBound(state, data)
+    leaving, _, oldest = _writes(state, options, clean, compaction, bound)
+    return bool(leaving or _surplus_of(state, Action.CLEAN, options, oldest, bound))
+
+
+@dataclass(slots=True)
+class _MetadataBound:
+    """How far a table with a metadata table may be archived; with `data`, how far the metadata table of `data` may be.
+
+    Hudi's readers take a log block for a part of the metadata table if its instant is on the active timeline of the data table (0.15) or on
+    one of both (1.x; `HoodieTableMetadataUtil.getValidInstantTimestamps`). So it stays on both until a compaction has merged the block. The
+    metadata table also keeps what the data table keeps, for rollbacks (both Hudi `HoodieTimelineArchiver`). The metadata table is opened
+    when the bound is asked for, once.
+    """
+
+    state: TableState
+    data: TableState | None
+    _since: str | None = None
+
+    @property
+    def since(self) -> str:
+        """Requested time from which on instants stay; `NEVER` if there is no bound."""
+        if self._since is None:
+            self._since = earliest(self._times()) or NEVER
+        return self._since
+
+    def _times(self) -> Iterator[str]:
+        metadata = _metadata_table_of(self.state) if self.data is None else self.state
+        if metadata is not None:
+            yield from (one.requested_time for one in unmerged(metadata))
+        if self.data is not None:
+            start = self.data.timeline.start
+            yield "0" if start is None else start.requested_time
+
+    def stops(self) -> Iterator[_Stop]:
+        if self.since != NEVER:
+            what = "the data table has it, or " if self.data is not None else ""
+            yield _Stop(self.since, f"{self.since}: {what}it is in logs of the metadata table until that is compacted")
+
+
+def _metadata_table_of(state: TableState) -> TableState | None:
+    """None without one in use, or if its directory is gone, with all that it had."""
+    if not is_in_use(state):
+        return None
+    try:
+        return TableState.load(storage_below(state.storage, METADATA_TABLE))
+    except TableNotFoundError:
+        return None
 
 
 def _writes(
-    state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions
+    state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions, bound: _MetadataBound
 ) -> tuple[list[Instant], list[str], str]:
     """Writes that leave, notes on what stays that would otherwise go, and the time of the oldest write that stays."""
     writes = _by_request(state)
     surplus = writes[: len(writes) - options.min_commits] if len(writes) > options.max_commits else ()
-    leaving, kept = _leaving(state, surplus, _stops(state, options, clean, compaction)) if surplus else ([], [])
+    leaving, kept = _leaving(state, surplus, _stops(state, options, clean, compaction, bound)) if surplus else ([], [])
     return leaving, kept, writes[len(leaving)].requested_time if len(leaving) < len(writes) else ""
 
 
@@ -100,18 +155,23 @@ def _leaving(state: TableState, surplus: Sequence[Instant], stops: Sequence[_Sto
     return leaving, kept
 
 
-def _surplus_of(state: TableState, action: Action, options: ArchiveOptions, oldest_write: str) -> list[Instant]:
+def _surplus_of(
+    state: TableState, action: Action, options: ArchiveOptions, oldest_write: str, bound: _MetadataBound
+) -> list[Instant]:
     done = [instant for instant in state.timeline.completed() if instant.action is action]
     if action is Action.ROLLBACK and len(done) > options.max_commits:
         active = state.active
         done = [instant for instant in done if not took_rows(active, instant)]
     surplus = done[: len(done) - options.min_commits] if len(done) > options.max_commits else []
-    return [instant for instant in surplus if is_later(oldest_write, instant.requested_time)]
+    leaving = [instant for instant in surplus if is_later(oldest_write, instant.requested_time)]
+    return [instant for instant in leaving if is_later(bound.since, instant.requested_time)]
 
 
-def _stops(state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions) -> list[_Stop]:
+def _stops(
+    state: TableState, options: ArchiveOptions, clean: CleanOptions, compaction: CompactionOptions, bound: _MetadataBound
+) -> list[_Stop]:
     """Stops, earliest first."""
-    stops = [*_pending(state), *_young(state), *_retained(state, clean), *_compacting(state, compaction)]
+    stops = [*_pending(state), *_young(state), *_retained(state, clean), *_compacting(state, compaction), *bound.stops()]
     first = earliest(state.timeline.savepointed)
     if not options.beyond_savepoint and first is not None:
         stops.append(_Stop(first, _savepoints(state, [first])[first]))

@@ -17,6 +17,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
+from lakehouse_engine.commit.metadata_table import drop_metadata_table
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.format.table_format import format_of
@@ -119,6 +120,7 @@ def _change(state: TableState, wanted: TableVersion, present: TableVersion) -> V
             table=state.config.name,
         )
     planned = plan_change(state, wanted)
+    state = drop_metadata_table(state, f"its files would be of another version than {int(wanted)}")
     archived = len(state.archived_timeline.instants()) if planned.moves else 0
     instants = _move(state, planned) if planned.moves else 0
     version_index_definitions(state.storage, planned.config)

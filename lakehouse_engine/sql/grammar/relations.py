@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakehouse_engine.options.unavailable import METADATA_TABLE
+from lakehouse_engine.options.unavailable import METADATA_STATEMENTS
 from lakehouse_engine.sql.grammar.cursor import TYPED, Cursor
 from lakehouse_engine.sql.grammar.lexer import TokenKind, name_value, words
 from lakehouse_engine.sql.grammar.references import Argument, Travel
@@ -17,7 +17,7 @@ TABLE_FUNCTIONS = (CHANGES_FUNCTION, READ_OPTIMIZED_FUNCTION, WITH_DELETED_FUNCT
 
 OTHER_FUNCTIONS = {
     "hudi_query_timeline": "CALL show_timeline(table => ...) shows the timeline, with showArchived => true the archived instants, too",
-    "hudi_metadata": f"{METADATA_TABLE}; `lakehouse files` lists the files of a table",
+    "hudi_metadata": f"{METADATA_STATEMENTS}; `lakehouse files` lists the files of a table",
     "hudi_filesystem_view": "`lakehouse files` lists the files of a table, and CALL show_commits what was written",
 }
 """Hudi table functions that this engine lacks, and what to use instead."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakehouse_engine.catalog.names import split_name
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.options.unavailable import METADATA_TABLE
+from lakehouse_engine.options.unavailable import METADATA_STATEMENTS
 from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import TABLE
@@ -42,8 +42,9 @@ INSTEAD = {
     **dict.fromkeys(("repair_add_partition_meta", "repair_overwrite_hoodie_props", "show_invalid_parquet"), _ITSELF),
     **dict.fromkeys(("copy_to_table", "copy_to_temp_view", "run_bootstrap", "hdfs_parquet_import"), _SELECT),
     **dict.fromkeys(("hive_sync", "validate_hoodie_sync", "show_bootstrap_mapping", "show_bootstrap_partitions"), _NO_CATALOG),
-    **dict.fromkeys(("create_metadata_table", "delete_metadata_table", "init_metadata_table", "show_metadata_table_stats"), METADATA_TABLE),
-    **dict.fromkeys(("show_metadata_table_files", "show_metadata_table_partitions", "validate_metadata_table_files"), METADATA_TABLE),
+    **dict.fromkeys(("create_metadata_table", "delete_metadata_table", "init_metadata_table"), METADATA_STATEMENTS),
+    **dict.fromkeys(("show_metadata_table_files", "show_metadata_table_partitions", "show_metadata_table_stats"), METADATA_STATEMENTS),
+    "validate_metadata_table_files": METADATA_STATEMENTS,
     "truncate_table": "write TRUNCATE TABLE",
     "drop_partition": "write ALTER TABLE ... DROP PARTITION",
     "run_ttl": "delete old partitions by ALTER TABLE ... DROP PARTITION",

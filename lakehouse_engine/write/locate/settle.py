@@ -22,6 +22,7 @@ from lakehouse_engine.files.log_scanner import scan_logs
 from lakehouse_engine.files.slice_reader import SliceReader, plain
 from lakehouse_engine.format.log.positions import NOT_IN_BASE
 from lakehouse_engine.index.base import TaggedFile
+from lakehouse_engine.index.record_level import not_in_slice
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.record.merging.mergers import RecordMerger
@@ -80,7 +81,7 @@ class SettleTask:
 
     `keys[i]` is the key of batch row `rows[i]` (None: row i), and `ordering` has its ordering values (empty if they do not count); `merger`
     decides between them and stored rows. Base rows at `positions` (ascending) have the keys `found`. With `fold`, the slice's logs are
-    read, unless `side` has their content.
+    read, unless `side` has their content. `indexed_in` is the name of a table whose index says that the slice has every key.
     """
 
     reader: SliceReader
@@ -93,13 +94,18 @@ class SettleTask:
     merger: RecordMerger
     fold: bool
     side: StoredSide | None = None
+    indexed_in: str | None = None
 
 
 def settle(task: SettleTask) -> SliceHits:
-    """Raises as `scan_logs` and `fold_logs`."""
+    """Raises as `scan_logs` and `fold_logs`, and `RecordIndexError` for a key that an index wrongly says to be in the slice."""
     logs = KeyLogs.read(task)
     in_base = np.zeros(len(task.keys), dtype=bool)
     in_base[task.found] = True
+    if task.indexed_in is not None:
+        missing = np.flatnonzero(~in_base & (logs.rows == NO_ROW))
+        if len(missing):
+            raise not_in_slice(task.indexed_in, task.keys[int(missing[0])].as_py(), task.piece.slice)
     added = np.flatnonzero(logs.alive & ~in_base).astype(np.int64)
     keys = np.concatenate([task.found, added])
     positions = np.concatenate([task.positions, np.full(len(added), NOT_IN_BASE, np.int64)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +9,10 @@ import pyarrow as pa
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import TaggedFile
-from lakehouse_engine.index.bucket import BucketIndex
+from lakehouse_engine.index.record_level import not_in_slice
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
-from lakehouse_engine.write.locate.buckets import rows_by_bucket
 from lakehouse_engine.write.locate.logged import SliceLogs
 from lakehouse_engine.write.locate.settle import SettleTask, SliceHits, settle
 from lakehouse_engine.write.locate.target import Located, Write
@@ -26,17 +24,13 @@ def find_hits(write: Write, batch: Batch, runner: TaskRunner, *, ordered: bool) 
     """Every slice with keys of the batch. With `ordered`, rows are compared by the batch's ordering fields."""
     target = write.target
     assert target.logs is not None
-    places: Iterator[tuple[FileSlice, Rows | None]]
-    if target.located is not None:
-        found = target.located.find(batch)
-        tagged, places = found.tagged, iter(found.places)
-    else:
-        tagged, places = write.tag(batch, runner), _places(write, batch)
-    by_path = {one.base.path: one for one in tagged}
-    finder = _Finder(write.context, target.logs, batch, by_path, _ordering(target.logs, batch) if ordered else (), target.located)
+    found = write.find(batch, runner)
+    by_path = {one.base.path: one for one in found.tagged}
+    ordering = _ordering(target.logs, batch) if ordered else ()
+    finder = _Finder(write.context, target.logs, batch, by_path, ordering, target.located, found.exact)
     known: list[SliceHits] = []
     tasks: list[SettleTask] = []
-    for piece, rows in places:
+    for piece, rows in found.places:
         one = finder.look(piece, rows)
         if isinstance(one, SliceHits):
             known.append(one)
@@ -52,26 +46,9 @@ def _ordering(logs: SliceLogs, batch: Batch) -> tuple[pa.Array, ...]:
     return tuple(ordering.values(batch.source.columns(ordering.roots, batch.rows)))
 
 
-def _places(write: Write, batch: Batch) -> Iterator[tuple[FileSlice, Rows | None]]:
-    """Slices that may hold rows of the batch, with the indices of those rows; None for all."""
-    target, index = write.target, write.context.index
-    if index.is_global:
-        for piece in target.view.latest_slices():
-            yield piece, None
-        return
-    if isinstance(index, BucketIndex):
-        for found in rows_by_bucket(index.layout, batch, target.view):
-            if found.piece is not None:
-                yield found.piece, found.rows
-        return
-    for partition, rows in batch.rows_by_partition().items():
-        for piece in target.view.latest_slices(partition):
-            yield piece, rows
-
-
 @dataclass(slots=True)
 class _Finder:
-    """Decides what to read of a slice. `tagged` has the hits in base files by path.
+    """Decides what to read of a slice. `tagged` has the hits in base files by path. `exact` as in `index.base.Found`.
 
     `_chosen` are the last requested rows with their keys and ordering values: consecutive slices of a partition share them, also when sent
     to other processes.
@@ -83,17 +60,25 @@ class _Finder:
     tagged: dict[str, TaggedFile]
     ordering: tuple[pa.Array, ...]
     located: Located | None = None
+    exact: bool = False
     _chosen: tuple[Rows | None, pa.Array, tuple[pa.Array, ...]] | None = None
 
     def look(self, piece: FileSlice, rows: Rows | None) -> SliceHits | SettleTask | None:
         """What is known without reading, else the task that finds out; None for a slice without any of the keys."""
         tagged = self.tagged.get(piece.base_file.path) if piece.base_file is not None else None
         added = self.logs.may_insert(piece)
+        if self.exact and not added and rows is not None:
+            self._check(piece, rows, tagged)
         if tagged is None:
             return self._task(piece, None, rows) if added else None
         if added or self._compares(piece) or self.logs.may_delete(piece):
             return self._task(piece, tagged, rows if added else np.unique(tagged.rows))
         return SliceHits.of_tagged(piece, tagged)
+
+    def _check(self, piece: FileSlice, rows: Rows, tagged: TaggedFile | None) -> None:
+        missing = np.setdiff1d(rows, NO_ROWS if tagged is None else tagged.rows)
+        if len(missing):
+            raise not_in_slice(self.context.config.name, self.batch.keys[int(missing[0])].as_py(), piece)
 
     def _compares(self, piece: FileSlice) -> bool:
         rules = self.logs.reader.rules
@@ -106,7 +91,8 @@ class _Finder:
         logged = self.logs.logged(piece)
         merger, fold = self.context.merger, bool(piece.log_files)
         side = None if self.located is None else self.located.side(piece)
-        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold, side)
+        indexed_in = self.context.config.name if self.exact else None
+        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold, side, indexed_in)
 
     def _values(self, rows: Rows | None) -> tuple[pa.Array, tuple[pa.Array, ...]]:
         if rows is None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from lakehouse_engine.commit.beside.pending import compacting_groups, pending_groups
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.index.base import KeyedRows, Slices, TaggedFile
+from lakehouse_engine.index.base import Found, KeyedRows, Slices, TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.write_stats import WriteOperationType
@@ -18,16 +18,7 @@ from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
 from lakehouse_engine.write.locate.logged import SliceLogs
 from lakehouse_engine.write.locate.settle import StoredSide
-from lakehouse_engine.write.source import Rows
 from lakehouse_engine.write.tasks.base_files import FileContext
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Where keys of a batch are stored: in base files, and in which slices, with row indices (ascending)."""
-
-    tagged: list[TaggedFile]
-    places: list[tuple[FileSlice, Rows]]
 
 
 class Located(Protocol):
@@ -99,10 +90,14 @@ class Write:
         """The same write with other values of these fields in its target."""
         return replace(self, target=replace(self.target, **changes))
 
-    def tag(self, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:
-        """Every place in base files where a key of the batch is stored."""
+    def find(self, batch: Batch, runner: TaskRunner) -> Found:
+        """Where keys of a batch are stored."""
         target, context = self.target, self.context
         if target.located is not None:
-            return target.located.find(batch).tagged
+            return target.located.find(batch)
         keyed = KeyedRows(batch.keys, batch.rows_by_partition())
-        return context.index.tag(target.storage, target.view, keyed, context.stored_keys, runner)
+        return context.index.find(target.storage, target.view, keyed, context.stored_keys, runner)
+
+    def tag(self, batch: Batch, runner: TaskRunner) -> list[TaggedFile]:
+        """Every place in base files where a key of the batch is stored."""
+        return self.find(batch, runner).tagged

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.files.log_records import NO_ROW
 from lakehouse_engine.files.merge_rules import MergeRules
-from lakehouse_engine.index.base import TaggedFile
+from lakehouse_engine.index.base import Found, TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.record.matching import matches
@@ -19,7 +19,6 @@ from lakehouse_engine.record.merging.ordering_fields import OrderingFields
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.settle import KeyLogs
-from lakehouse_engine.write.locate.target import Found
 from lakehouse_engine.write.shares.exchange import Exchange, SplitFile
 from lakehouse_engine.write.shares.stored import AT, DELETED_AT, KEY, STATE, StoredSlice
 from lakehouse_engine.write.source import Rows
@@ -88,17 +87,18 @@ class LocatedShare:
     def find(self, batch: Batch) -> Found:
         """Where the batch's keys are stored. Looks through all slices of a partition at once, or of the table if its keys are unique in it.
         """
-        found = Found([], [])
+        tagged: list[TaggedFile] = []
+        places: list[tuple[FileSlice, Rows | None]] = []
         if self.is_global:
-            _ask(found, batch.keys, None, list(self.shares.values()))
-            return found
+            _ask(tagged, places, batch.keys, None, list(self.shares.values()))
+            return Found(tagged, places)
         by_partition: dict[str, list[StoredShare]] = {}
         for one in self.shares.values():
             by_partition.setdefault(one.piece.partition_path, []).append(one)
         for partition, rows in batch.rows_by_partition().items():
             if partition in by_partition:
-                _ask(found, batch.keys.take(pa.array(rows)), rows, by_partition[partition])
-        return found
+                _ask(tagged, places, batch.keys.take(pa.array(rows)), rows, by_partition[partition])
+        return Found(tagged, places)
 
 
 def located_numbers(
@@ -115,20 +115,26 @@ def located_numbers(
     ]
 
 
-def _ask(found: Found, keys: pa.Array, rows: Rows | None, slices: Sequence[StoredShare]) -> None:
-    """Add to `found` which slices have which of the keys (of the batch's `rows`; None for all)."""
+def _ask(
+    tagged: list[TaggedFile],
+    places: list[tuple[FileSlice, Rows | None]],
+    keys: pa.Array,
+    rows: Rows | None,
+    slices: Sequence[StoredShare],
+) -> None:
+    """Add which slices have which of the keys (of the batch's `rows`; None for all)."""
     in_bases = _hits(keys, rows, [one.in_base for one in slices])
     in_logs = _hits(keys, rows, [one.in_logs for one in slices])
     for one, (at, hits), (_, logged) in zip(slices, in_bases, in_logs, strict=True):
         if not len(hits) and not len(logged):
             continue
         if one.rules is not None:  # places are used only for tables with logs
-            found.places.append((one.piece, np.union1d(hits, logged).astype(np.int64)))
+            places.append((one.piece, np.union1d(hits, logged).astype(np.int64)))
         if len(hits):
             assert one.piece.base_file is not None
             assert one.in_base is not None
             positions = np.asarray(one.in_base.column(AT)).astype(np.int64)[at]
-            found.tagged.append(TaggedFile(one.piece.base_file, one.base_rows, positions, hits))
+            tagged.append(TaggedFile(one.piece.base_file, one.base_rows, positions, hits))
 
 
 def _hits(keys: pa.Array, rows: Rows | None, tables: Sequence[pa.Table | None]) -> list[tuple[Rows, Rows]]:

@@ -40,6 +40,29 @@ def test_record_key(values: dict[str, Any], key: tuple[str, ...]) -> None:
     assert ModelConfig.from_config("m", values).record_key == key
 
 
+@pytest.mark.parametrize(
+    ("metadata", "options"),
+    [
+        (None, {}),
+        ("auto", {}),
+        (True, {"hoodie.metadata.enable": "true"}),
+        ("False", {"hoodie.metadata.enable": "false"}),
+        (["files"], {"hoodie.metadata.enable": "true"}),
+        (
+            ["column_stats", "record_index"],
+            {
+                "hoodie.metadata.enable": "true",
+                "hoodie.metadata.index.column.stats.enable": "true",
+                "hoodie.metadata.global.record.level.index.enable": "true",
+            },
+        ),
+    ],
+)
+def test_metadata_means_options_of_the_metadata_table(metadata: Any, options: dict[str, str]) -> None:
+    found = ModelConfig.from_config("m", config(unique_key="id", metadata=metadata))
+    assert found.options == options
+
+
 def test_precombine_field_is_an_alias() -> None:
     assert ModelConfig.from_config("m", config(unique_key="id", precombine_field="ts")).ordering_fields == ("ts",)
 
@@ -114,7 +137,13 @@ def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
         ({"materialized": "view", "audit": True}, "'view' has none"),
         (config(unique_key="id", audit=True, incremental_strategy="microbatch"), "each of its batches is a commit"),
         (config(audit=True, incremental_strategy="my_own"), "the project's own"),
-        (config(index="record_level"), "not available"),
+        (config(index="record_level"), "index 'record_level' needs a record key"),
+        (config(unique_key="id", index="record_level", metadata=False), "index 'record_level' asks the metadata table"),
+        (config(metadata="on"), "metadata is auto, true, false or a list of files, column_stats, .*; not str 'on'"),
+        (config(metadata={"files": True}), "metadata is auto, true, false or a list"),
+        (config(metadata=["files", "colum_stats"]), "metadata names 'colum_stats', .* did you mean 'column_stats'"),
+        (config(metadata=["partition_stats"]), "'partition_stats', which are made of 'column_stats'"),
+        (config(metadata=True, hoodie={"hoodie.metadata.enable": "true"}), "'hoodie.metadata.enable' is said by the config 'metadata'"),
         (config(table_version=7), "table_version 7 is none that tables are made in; use 6, 8, 9"),
         (config(table_version="5"), "table_version '5' is none that tables are made in"),
         (config(table_version=True), "table_version True is none that tables are made in"),

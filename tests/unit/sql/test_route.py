@@ -340,7 +340,7 @@ REFUSED = {
     "create index if not exists i on table a.b (id)": "CREATE INDEX on a.b",
     "drop index if exists i on a.b": "hoodie.index.type",
     "refresh index i on a.b": "REFRESH INDEX on a.b",
-    "select * from hudi_metadata('a.b')": "hudi_metadata(...) is not supported: the metadata table is not available",
+    "select * from hudi_metadata('a.b')": "hudi_metadata(...) is not supported: no statement is about the metadata table",
     "select * from hudi_query_timeline('a.b', 'true')": "hudi_query_timeline(...) is not supported: CALL show_timeline",
     "select * from hudi_filesystem_view('a.b')": "hudi_filesystem_view(...) is not supported: `lakehouse files`",
     "restore table a.b": "VERSION AS OF or TIMESTAMP AS OF",

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from lakehouse_engine.api.tables import ExpectedState, HoodieTable
     from lakehouse_engine.api.warehouse import Catalog, Lakehouse, StagingArea, Storage, StoredFunction, WriteResult
 
-KEPT_OPTIONS = ("hoodie.index.type", "hoodie.bucket.index.", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
+KEPT_OPTIONS = (
+    "hoodie.index.type",
+    "hoodie.metadata.",
+    "hoodie.bucket.index.",
+    "hoodie.datasource.write.payload.class",
+    "hoodie.compaction.payload.class",
+)
 """Options that a table stores at creation, because every later writer and reader must follow them."""
 _HIDDEN = ".lakehouse"
 """Hidden folder of a warehouse; readers never see it."""

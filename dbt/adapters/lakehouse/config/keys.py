@@ -20,6 +20,7 @@ OWN_KEYS = (
     "deletes",
     "on_duplicate_source_keys",
     "index",
+    "metadata",
     "audit",
     "table_version",
     "hoodie",

@@ -19,6 +19,7 @@ from dbt.adapters.lakehouse.config.deletes import deletes_findings, deletes_soft
 from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, external_findings
 from dbt.adapters.lakehouse.config.findings import refuse
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEWHERE, OWN_KEYS, WITHOUT_EFFECT
+from dbt.adapters.lakehouse.config.metadata_config import metadata_findings, metadata_options
 from dbt.adapters.lakehouse.config.service_config import default_options, service_findings, service_options, texts
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
 
@@ -29,7 +30,6 @@ _BY_MACRO = {strategy.replace("+", "_"): strategy for strategy in STRATEGIES if 
 """Names of dbt's strategy macros. As a project's own strategy such a name would run dbt's statements."""
 TABLE_TYPES = ("cow", "mor")
 INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket", "record_level")
-INDEXES_LATER = ("record_level",)
 TABLE_VERSIONS = ("6", "8", "9")
 SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
@@ -63,6 +63,7 @@ class LakehouseConfig(AdapterConfig):
     target_alias: str | None = None
     on_duplicate_source_keys: str = "latest"
     index: str = "auto"
+    metadata: list[str] | str | bool | None = None
     deletes: dict[str, Any] | str = "hard"
     audit: bool = False
     table_version: int | None = None
@@ -132,7 +133,8 @@ class ModelConfig:
             event_time=config.get("event_time") or None,
             deletes_softly=deletes_softly(config),
             purge_after=purge_after(config),
-            hoodie={**default_options(config), **(defaults or {}), **service_options(config), **texts(config.get("hoodie") or {})},
+            hoodie=default_options(config)
+            | {**(defaults or {}), **service_options(config), **metadata_options(config), **texts(config.get("hoodie") or {})},
         )
 
     @property
@@ -217,6 +219,7 @@ def _value_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield from external_findings(name, config)
     yield from _hoodie_findings(name, config.get("hoodie"))
     yield from service_findings(name, config)
+    yield from metadata_findings(name, config)
     yield from _unavailable_findings(name, config)
 
 
@@ -303,8 +306,8 @@ def _need_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     if record_key_of(materialized, strategy, names(config.get("unique_key"))):
         return
     needed = "a record key: a unique_key, and of an incremental model the strategy 'merge' or one of your own"
-    if _lower(config.get("index"), "auto") == "bucket" and materialized != "seed":
-        yield f"{name}: index 'bucket' needs {needed}"
+    if (index := _lower(config.get("index"), "auto")) in ("bucket", "record_level") and materialized != "seed":
+        yield f"{name}: index '{index}' needs {needed}"
     if _lower(config.get("on_duplicate_source_keys"), "latest") == "error":
         instead = "without one, a 'unique' constraint of the model's contract refuses such rows"
         yield f"{name}: on_duplicate_source_keys 'error' needs {needed}; {instead}"
@@ -383,8 +386,6 @@ def _hoodie_findings(name: str, hoodie: Any) -> Iterator[str]:
 
 
 def _unavailable_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    if _lower(config.get("index"), "auto") in INDEXES_LATER:
-        yield f"{name}: index '{config.get('index')}' is not available in this version; use 'auto', 'bloom' or 'bucket'"
     version = config.get("table_version")
     if version is not None and (isinstance(version, bool) or str(version).strip() not in TABLE_VERSIONS):
         yield f"{name}: table_version {version!r} is none that tables are made in; use {', '.join(TABLE_VERSIONS)}, or leave it out"

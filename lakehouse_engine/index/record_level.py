@@ -1,0 +1,226 @@
+"""RECORD_LEVEL index: the metadata table says in which file group a key is, and only the files of those groups are opened.
+
+The row number comes from the file. A key that is not where the metadata table says is an error, because a write that took it for a new one
+could store it twice. Where the metadata table cannot be asked, keys are compared with all files, as by SIMPLE, which has the same result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.engine import TaskRunner, looking_runner, weighed_out
+from lakehouse_engine.errors import LakehouseError, RecordIndexError, UnavailableError
+from lakehouse_engine.index.base import Found, KeyedRows, Rows, Slices, StoredKeys, TaggedFile
+from lakehouse_engine.index.lookup import TagTask, tag_files
+from lakehouse_engine.index.simple import KeyColumnIndex
+from lakehouse_engine.metadata_table.answers import record_locations
+from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.metadata_table.trusted import is_by_partition
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.read.guarantees import learn_keys
+from lakehouse_engine.read.record_index import trusted_record_index
+from lakehouse_engine.record.matching import matches
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class StoredIndex:
+    """Record index of a table's state. Opened once, when it is first asked or by `fix`; `table` is None if it cannot be asked."""
+
+    state: TableState
+    is_global: bool
+    _opened: MetadataTable | None = None
+    _is_settled: bool = False
+
+    @property
+    def table(self) -> MetadataTable | None:
+        """Logs a warning with the reason if it is None and the table has rows."""
+        if not self._is_settled:
+            self._opened, self._is_settled = self._open(), True
+        return self._opened
+
+    def _open(self) -> MetadataTable | None:
+        if not len(self.state.timeline.completed().writes()):
+            return None
+        try:
+            table = trusted_record_index(self.state)
+            if not (self.is_global or is_by_partition(table)) and self.state.config.partition_fields:
+                raise UnavailableError("its record index has one place for a key, which by RECORD_LEVEL_INDEX may be in each partition")
+            return table
+        except LakehouseError as error:
+            self.warn(error)
+            return None
+
+    def warn(self, error: LakehouseError) -> None:
+        logger.warning(
+            "the record index of %s (%s) is not asked where keys are, but all files are: %s",
+            self.state.config.name,
+            self.state.storage.root,
+            error.message,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLevelIndex:
+    """GLOBAL_RECORD_LEVEL_INDEX (a key is unique in the table) or RECORD_LEVEL_INDEX (in its partition).
+
+    Without `told`, and in other processes, it compares keys with all files.
+    """
+
+    is_global: bool
+    told: StoredIndex | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[Callable[..., RecordLevelIndex], tuple[Any, ...]]:
+        return RecordLevelIndex, (self.is_global,)
+
+    def of(self, state: TableState) -> RecordLevelIndex:
+        """The index of a table's state."""
+        return RecordLevelIndex(self.is_global, StoredIndex(state, self.is_global))
+
+    def fix(self) -> None:
+        """Open the metadata table as it is now. Delta commits that are completed later do not count."""
+        _ = None if self.told is None else self.told.table
+
+    def find(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> Found:
+        """Like `Index.find`. Raises `RecordIndexError` for a key that is not where the metadata table says."""
+        places = None if self.told is None else self._places(self.told, view, batch)
+        if self.told is None or places is None:
+            return KeyColumnIndex(self.is_global, use_bloom=False).find(storage, view, batch, stored, runner)
+        tagged = _tagged(storage, places, batch.keys, stored, runner)
+        _check(self.told.state.config.name, batch.keys, places, tagged)
+        return Found(tagged, places, exact=True)
+
+    def _places(self, told: StoredIndex, view: Slices, batch: KeyedRows) -> list[tuple[FileSlice, Rows]] | None:
+        """The slices that the index names, with the rows that it says to be there; None if it cannot be read."""
+        table = told.table
+        if table is None:
+            return None
+        try:
+            named = list(self._named(table, batch))
+        except LakehouseError as error:
+            told.warn(error)
+            return None
+        return _in_slices(told.state.config.name, view, batch.keys, _by_group(named))
+
+    def _named(self, table: MetadataTable, batch: KeyedRows) -> Iterator[tuple[pa.Table, Rows]]:
+        """Locations in the columns of `LOCATED`, and the batch's row for each."""
+        if self.is_global:
+            yield from _located(table, batch.keys, None, None)
+            return
+        for partition, rows in batch.rows_by_partition.items():
+            yield from _located(table, batch.keys.take(pa.array(rows)), rows, partition)
+
+
+def not_in_slice(table: str, key: str, piece: FileSlice) -> RecordIndexError:
+    """The error for a key that a slice does not have, although the record index says so."""
+    return _wrong(table, key, piece.group, "which has no row or deletion of that key")
+
+
+def _wrong(table: str, key: str, group: FileGroupId, but: str) -> RecordIndexError:
+    return RecordIndexError(
+        f"the record index of the metadata table places the key {key!r} into the file group {group.file_id}, {but}. Nothing was written, as"
+        " the key could be stored twice: build the index again (`lakehouse metadata rebuild TABLE`), or let the write compare keys with all"
+        " files (hoodie.index.type=GLOBAL_SIMPLE)",
+        table=table,
+        key=key,
+        partition=group.partition_path,
+        file_group=group.file_id,
+    )
+
+
+def _located(table: MetadataTable, keys: pa.Array, rows: Rows | None, partition: str | None) -> Iterator[tuple[pa.Table, Rows]]:
+    """Locations of some keys, each with the batch's row. `rows[i]` is the row of key i (None: i)."""
+    found = record_locations(table, pc.unique(keys), partition)
+    for chosen in _rounds(found.column("key")):
+        located = found.take(pa.array(chosen))
+        at, number = matches(keys, located.column("key").combine_chunks())
+        yield located.take(pa.array(number)), at if rows is None else rows[at]
+
+
+def _rounds(keys: pa.ChunkedArray) -> Iterator[Rows]:
+    """Places of keys, so that no key is twice in a round: a key may be in several partitions."""
+    codes = np.asarray(keys.combine_chunks().dictionary_encode().indices).astype(np.int64)
+    order = np.argsort(codes, kind="stable").astype(np.int64)
+    sorted_codes = codes[order]
+    rank = np.arange(len(codes)) - np.searchsorted(sorted_codes, sorted_codes)
+    for number in range(int(rank.max(initial=-1)) + 1):
+        yield np.sort(order[rank == number])
+
+
+def _by_group(named: Sequence[tuple[pa.Table, Rows]]) -> Iterator[tuple[FileGroupId, Rows]]:
+    """Rows (ascending) of each file group."""
+    if not named:
+        return
+    located, rows = pa.concat_tables([table for table, _ in named]), np.concatenate([one for _, one in named])
+    paths, ids = (located.column(name).combine_chunks().dictionary_encode() for name in ("partition_path", "file_id"))
+    codes = np.asarray(paths.indices).astype(np.int64) * max(1, len(ids.dictionary)) + np.asarray(ids.indices)
+    order = np.lexsort((rows, codes))
+    cuts = np.flatnonzero(np.diff(codes[order])) + 1
+    for part in np.split(order, cuts):
+        if len(part):
+            first = int(part[0])
+            yield FileGroupId(paths[first].as_py(), ids[first].as_py()), rows[part]
+
+
+def _in_slices(table: str, view: Slices, keys: pa.Array, groups: Iterator[tuple[FileGroupId, Rows]]) -> list[tuple[FileSlice, Rows]]:
+    """The current slice of each group. Raises `RecordIndexError` for a group that is not there."""
+    slices: dict[str, dict[str, FileSlice]] = {}
+    places = []
+    for group, rows in groups:
+        path = group.partition_path
+        if path not in slices:
+            slices[path] = {piece.file_id: piece for piece in view.latest_slices(path)}
+        piece = slices[path].get(group.file_id)
+        if piece is None:
+            raise _wrong(table, keys[int(rows[0])].as_py(), group, "which the table does not have")
+        places.append((piece, rows))
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class _Looking:
+    """Look up keys in base files, each file for the rows that the index says to be there."""
+
+    tasks: tuple[TagTask, ...]
+
+
+def _look(work: _Looking) -> list[TaggedFile]:
+    return [found for task in work.tasks for found in tag_files(task)]
+
+
+def _tagged(
+    storage: Storage, places: Sequence[tuple[FileSlice, Rows]], keys: pa.Array, stored: StoredKeys, runner: TaskRunner
+) -> list[TaggedFile]:
+    """Hits in base files, by path."""
+    tasks = [
+        TagTask(storage, (piece.base_file,), stored, keys.take(pa.array(rows)), rows, False)
+        for piece, rows in places
+        if piece.base_file is not None
+    ]
+    looking = looking_runner(runner, storage)
+    works = [_Looking(part) for part in weighed_out(tasks, [task.bases[0].size for task in tasks], looking)]
+    looked = [found for files in looking.run(_look, works, name="tag") for found in files]
+    looked.sort(key=lambda found: found.base.path)
+    learn_keys(storage, ((found.base, found.bounds) for found in looked))
+    return [found for found in looked if len(found.positions)]
+
+
+def _check(table: str, keys: pa.Array, places: Sequence[tuple[FileSlice, Rows]], tagged: Sequence[TaggedFile]) -> None:
+    """Raise `RecordIndexError` for a key that is not in its base file, where no log may have it."""
+    hits = {found.base.path: found.rows for found in tagged}
+    for piece, rows in places:
+        if piece.base_file is not None and not piece.log_files:
+            missing = np.setdiff1d(rows, hits.get(piece.base_file.path, rows[:0]))
+            if len(missing):
+                raise not_in_slice(table, keys[int(missing[0])].as_py(), piece)

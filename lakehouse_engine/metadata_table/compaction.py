@@ -1,0 +1,139 @@
+"""Compaction of a metadata table: what a file group's base file and log blocks become, piece by piece in the order of keys.
+
+A piece is a range of keys with a bounded number of stored bytes in all layers, so that a group of any size is merged in little memory.
+Tombstones are left out, because nothing is below the new base file; removals of files that a map does not have stay in it, as in Hudi
+(`HoodieMetadataPayload.combineFileSystemMetadata`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_engine.format.hfile.cells import Cells
+from lakehouse_engine.format.hfile.reader import HFileReader
+from lakehouse_engine.format.hfile.writer import sorted_cells
+from lakehouse_engine.format.metadata_table.merging import Layer, Merging, Winners, merged, newest, tombstones
+from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
+from lakehouse_engine.format.metadata_table.schema import stored_schema
+from lakehouse_engine.metadata_table.groups import LayerSource
+from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.order import is_later, latest
+from lakehouse_engine.view.table_state import TableState
+
+_PIECE = 8 * 1024 * 1024
+"""Stored bytes that are merged at once; decompressed they are up to ten times as many."""
+
+
+def last_delta_commit(metadata: TableState) -> str:
+    """The newest completed delta commit by requested time; "" if there is none."""
+    return latest(one.requested_time for one in metadata.timeline.completed() if one.action is Action.DELTA_COMMIT)
+
+
+def unmerged(metadata: TableState) -> list[Instant]:
+    """Completed delta commits that the last completed compaction does not include, in time order; all of them before the first one.
+
+    What they logged is in no base file yet (`view.slicing.slice_of`).
+    """
+    done = metadata.timeline.completed()
+    compactions = [one.requested_time for one in done if one.action is Action.COMMIT]
+    written = done.filter(lambda one: one.action is Action.DELTA_COMMIT)
+    return list(written.newer_than(compactions[-1]) if compactions else written)
+
+
+def blocked_by(data: TableState, metadata: TableState) -> Instant | None:
+    """The pending instant of the data table that no compaction of its metadata table may pass; None if there is none.
+
+    A delta commit that is pending in the data table does not count yet, so the new base file would lack it. In version 6 (Hudi
+    `HoodieBackedTableMetadataWriter.validateCompactionScheduling`) an earlier pending instant would also be logged behind the compaction.
+    """
+    last = "" if metadata.layout.orders_by_completion else last_delta_commit(metadata)
+    for instant in data.timeline.pending():
+        known = metadata.timeline.find(instant.requested_time)
+        if (known is not None and known.is_completed) or not is_later(instant.requested_time, last):
+            return instant
+    return None
+
+
+def record_text(sources: Sequence[LayerSource], otherwise: str) -> str:
+    """The Avro schema for a group's records: the newest of the texts in its layers that have the most members; `otherwise` without any."""
+    chosen, most = otherwise, 0
+    for source in sources:
+        members = _members(stored_schema(source.schema)) if source.schema else 0
+        if members and members >= most:
+            chosen, most = source.schema, members
+    return chosen
+
+
+def compacted(sources: Sequence[LayerSource], merging: Merging, schema: str) -> Iterator[Cells]:
+    """The merged entries of a file group in ascending order of keys, with values in `schema`.
+
+    Raises `FormatError` or `CorruptLogError` if a file is damaged or its records cannot be merged.
+    """
+    readers = [source.reader for source in sources if source.reader is not None]
+    for begin, end in _pieces(readers):
+        layers = [_within(source, begin, end) for source in sources]
+        found = _newest(newest(layers), schema) if merging is Merging.NEWEST else _merged(layers, merging, schema)
+        if len(found):
+            yield found
+
+
+def _members(schema: pa.Schema) -> int:
+    return len(schema.names) + sum(_nested(field.type) for field in schema)
+
+
+def _nested(kind: pa.DataType) -> int:
+    fields = [kind.field(place) for place in range(kind.num_fields)]
+    return len(fields) + sum(_nested(field.type) for field in fields)
+
+
+def _pieces(readers: Sequence[HFileReader]) -> Iterator[tuple[bytes, bytes | None]]:
+    """Ranges of keys that together have all entries, each with about `_PIECE` stored bytes."""
+    starts = [reader.starts() for reader in readers]
+    keys = pa.concat_arrays([pa.array([], pa.binary()), *(found for found, _ in starts)])
+    if not len(keys):
+        return
+    order = pc.sort_indices(keys)
+    before = np.concatenate([[0], np.cumsum(np.concatenate([sizes for _, sizes in starts])[np.asarray(order)])])[:-1]
+    first = np.flatnonzero(np.concatenate([[True], np.diff(before // _PIECE) > 0]))
+    cuts = pc.unique(keys.take(order).take(pa.array(first))).to_pylist()
+    # No key is before the empty one; blocks may begin before the first key that their index has.
+    yield from pairwise([b"", *cuts[1:], None])
+
+
+def _within(source: LayerSource, begin: bytes, end: bytes | None) -> Layer:
+    """The entries of a layer, or the keys that it deletes, from `begin` up to, not including, `end`."""
+    if source.reader is not None:
+        return source.layer(lambda reader: reader.range(begin, end, keep=False))
+    keys = source.deleted.cast(pa.binary())
+    wanted = pc.greater_equal(keys, begin) if end is None else pc.and_(pc.greater_equal(keys, begin), pc.less(keys, end))
+    return Layer.deletion(keys.filter(wanted))
+
+
+def _merged(layers: Sequence[Layer], merging: Merging, schema: str) -> Cells:
+    records = merged(layers, merging)
+    return sorted_cells(records.keys, encode_payloads(schema, records.payloads))
+
+
+def _newest(found: Winners, schema: str) -> Cells:
+    """Values stay as they are stored, unless they are in another schema. Each distinct one is decoded once, to leave out tombstones."""
+    parts, start = [], 0
+    for text, end in found.schemas:
+        parts.append(_rendered(Cells(found.keys, found.values).slice(start, end), text, schema))
+        start = end
+    cells = Cells.concat(parts)
+    return sorted_cells(cells.keys, cells.values)
+
+
+def _rendered(cells: Cells, text: str, schema: str) -> Cells:
+    coded = cells.values.dictionary_encode()
+    payloads = decode_payloads(text, coded.dictionary)
+    values = cells.values if text == schema else encode_payloads(schema, payloads).take(coded.indices)
+    gone = tombstones(payloads)
+    if not pc.any(gone).as_py():
+        return Cells(cells.keys, values)
+    return Cells(cells.keys, values).filter(pc.invert(gone.take(coded.indices)))

@@ -1,0 +1,107 @@
+"""Changes of the whole metadata table for an action: one entry point for each kind of outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
+from lakehouse_engine.format.metadata_table.merging import Records
+from lakehouse_engine.metadata_table.definitions import stored_definitions
+from lakehouse_engine.metadata_table.delta import Change, encoded, schema_in_use
+from lakehouse_engine.metadata_table.partitions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+    data_partition,
+)
+from lakehouse_engine.metadata_table.records.instants import InstantMoments
+from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.metadata_table.upkeep.files import FileChanges, cleaned_files, restored_files, rolled_back_files, written_files
+from lakehouse_engine.metadata_table.upkeep.locations import location_changes
+from lakehouse_engine.metadata_table.upkeep.secondary import has_plain_text, secondary_change
+from lakehouse_engine.metadata_table.upkeep.statistics import forgotten_files, statistics_of_commit
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.outcomes import Outcome
+from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieRestoreMetadata, HoodieRollbackMetadata
+from lakehouse_engine.view.table_state import TableState
+
+_KEPT = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX})
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaChanges:
+    """Changes by partition of the metadata table, encoded in the Avro schema `schema`."""
+
+    changes: dict[str, list[Change]]
+    schema: str
+
+
+def unkept_partitions(data: TableState) -> tuple[str, ...]:
+    """Partitions of the metadata table that this engine cannot keep up to date: expression indexes, secondary indexes on columns whose text
+    it does not know, partitions that another program is building, and indexes of keys over a table without meta columns.
+    """
+    being_built = data.config.metadata_partitions_being_built
+    kept = {*_KEPT, *_secondary_columns(data)} if data.config.populates_meta_fields else _KEPT - {RECORD_INDEX}
+    return tuple(name for name in (*data.config.metadata_partitions, *being_built) if name not in kept or name in being_built)
+
+
+def _secondary_columns(data: TableState) -> dict[str, IndexDefinition]:
+    """Definitions of the secondary indexes that are kept, by their partition."""
+    named = [name for name in data.config.metadata_partitions if name.startswith(SECONDARY_INDEX)]
+    if not named:
+        return {}
+    known, schema = stored_definitions(data), table_schema(data)
+    found = {name: known[name] for name in named if name in known and len(known[name].source_fields) == 1}
+    return {
+        name: one
+        for name, one in found.items()
+        if one.source_fields[0] in schema.names and has_plain_text(schema.field(one.source_fields[0]).type)
+    }
+
+
+def changes_of(table: MetadataTable, instant: Instant, outcome: Outcome) -> DeltaChanges | None:
+    """Changes for an action whose files exist; None if it changes nothing here: a savepoint, and in versions 8 and 9 a rollback.
+    `table.data` is the data table before it.
+
+    Raises as `location_changes`, and `FormatError` or `StoredFileNotFoundError` for a file that cannot be read.
+    """
+    schema = schema_in_use(table)
+    if isinstance(outcome, HoodieCommitMetadata):
+        return DeltaChanges(_of_commit(table, instant, outcome, schema), schema)
+    if isinstance(outcome, HoodieCleanMetadata):
+        files = cleaned_files(outcome)
+        return DeltaChanges({FILES: [_put(schema, files.records())], **_forgotten(table, files)}, schema)
+    if isinstance(outcome, HoodieRestoreMetadata):
+        return DeltaChanges({FILES: [_put(schema, restored_files(table.data.storage, outcome).records())]}, schema)
+    if isinstance(outcome, HoodieRollbackMetadata):
+        files = rolled_back_files(table.data.storage, outcome)
+        return DeltaChanges({FILES: [_put(schema, files.records())]}, schema) if files.added else None
+    return None
+
+
+def _of_commit(table: MetadataTable, instant: Instant, metadata: HoodieCommitMetadata, schema: str) -> dict[str, list[Change]]:
+    changes = {FILES: [_put(schema, written_files(metadata).records())]}
+    for partition, (records, deleted) in statistics_of_commit(table, instant.requested_time, metadata).items():
+        changes[partition] = [Change(encoded(schema, records), deleted)]
+    if RECORD_INDEX in table.partitions:
+        by_partition = any(data_partition(piece.file_id) is not None for piece in table.groups(RECORD_INDEX))
+        millis = InstantMoments.of(table.data).millis(instant.requested_time)
+        changes[RECORD_INDEX] = location_changes(table.data, instant.requested_time, metadata, millis, schema, by_partition=by_partition)
+    for partition, definition in _secondary_columns(table.data).items():
+        (column,), by_value = definition.source_fields, definition.version == "V2"
+        change = secondary_change(table.data, instant.requested_time, metadata, column, schema, routes_by_value=by_value)
+        changes[partition] = [change]
+    return changes
+
+
+def _put(schema: str, records: Records) -> Change:
+    return Change(encoded(schema, records))
+
+
+def _forgotten(table: MetadataTable, files: FileChanges) -> dict[str, list[Change]]:
+    return {partition: [Change(deleted=keys)] for partition, keys in forgotten_files(table, files.removed).items()}
