@@ -62,7 +62,6 @@ CONDITIONS = [
     "x is null",
     "f < 3",
     "isnan(x)",
-    "x = double('NaN')",
     "ok = false",
     "ok is null",
     "text > 'y'",

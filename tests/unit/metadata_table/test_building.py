@@ -184,7 +184,7 @@ class _Below(Dying):
         self.inner, self.above = inner, above
 
     @property
-    def left(self) -> int:  # type: ignore[override]
+    def left(self) -> int:
         return self.above.left
 
     @left.setter
