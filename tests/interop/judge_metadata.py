@@ -134,7 +134,9 @@ class MetadataJudge:
                 for footer in self._footers(partition, name, self._columns()):
                     column = footer.getColumnName()
                     found = self._recorded(partition, name, column)
-                    self._check(f"column_stats {partition}/{name} {column}", found and _range(found), _range(footer))
+                    # Hudi takes no bounds of floating point numbers, nor of long texts, out of a footer of parquet-cpp.
+                    of = _sizes if footer.getMinValue() is None else _range
+                    self._check(f"column_stats {partition}/{name} {column}", found and of(found), of(footer))
 
     def _filters(self, slices: dict[str, tuple[list[str], list[str]]]) -> None:
         utils = self.hudi.common.util.ParquetUtils()
@@ -172,6 +174,10 @@ class MetadataJudge:
         for place in expected.keys() | found.keys():
             theirs = (expected[place], nulls[place]) if place in expected else None
             self._check(f"partition_stats {place}", found.get(place), theirs)
+
+
+def _sizes(one: object) -> tuple:
+    return (one.getValueCount(), one.getTotalSize(), one.getTotalUncompressedSize())
 
 
 def _range(one: object) -> tuple:
