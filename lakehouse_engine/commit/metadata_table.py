@@ -17,11 +17,13 @@ from lakehouse_engine.metadata_table.building.drop import drop
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, unname_partitions
 from lakehouse_engine.metadata_table.completeness import unknown_instants
 from lakehouse_engine.metadata_table.delta import is_taken_in, take_back_delta, write_delta
+from lakehouse_engine.metadata_table.partitions import FILES
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable, is_in_use
 from lakehouse_engine.metadata_table.upkeep.changes import changes_of, unkept_partitions
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
 
@@ -50,7 +52,7 @@ class MetadataTableUpkeep:
         return state
 
     def follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
-        if not is_in_use(state) or isinstance(outcome, HoodieSavepointMetadata):  # a savepoint has the time of its write
+        if isinstance(outcome, HoodieSavepointMetadata) or not _is_still_in_use(state):  # a savepoint has the time of its write
             return
         table = MetadataTable.open(state)
         time = instant.requested_time
@@ -66,16 +68,21 @@ class MetadataTableUpkeep:
         write_delta(table, time, found.changes, found.schema, completed_at)
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
-        if not is_in_use(state):
+        if not _is_still_in_use(state):
             return
         try:
             table = MetadataTable.open(state)
             for time in instant_times:
                 if not take_back_delta(table, time):
-                    drop_metadata_table(state, f"its compaction has merged {time}, which is taken back")
+                    drop_metadata_table(state, f"{time} is taken back, which its base files have")
                     return
         except LakehouseError as error:
             drop_metadata_table(state, f"it cannot be read ({error.message})")
+
+
+def _is_still_in_use(state: TableState) -> bool:
+    """False, too, if it was dropped since the state was read: by a rollback or restore that went back behind its compaction."""
+    return is_in_use(state) and FILES in ConfigStore(state.storage).read().metadata_partitions
 
 
 def _completion_time(state: TableState, table: MetadataTable) -> str:

@@ -27,6 +27,14 @@ def unknown_instants(table: MetadataTable) -> list[Instant]:
     return [one for one in unknown if not any(_covers(table, build, one) for build in builds)]
 
 
+def is_built_in(table: MetadataTable, requested_time: str) -> bool:
+    """True if a build has what an instant did that has no delta commit: it was requested before the build, during which nothing is
+    pending.
+    """
+    builds = (one.completed_at or one.requested_time for one in _builds(table))
+    return any(is_later(build, requested_time) for build in builds)
+
+
 def _knows(table: MetadataTable, instant: Instant) -> bool:
     timeline = table.state.timeline
     found = timeline.find(instant.requested_time)

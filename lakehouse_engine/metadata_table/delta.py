@@ -27,6 +27,7 @@ from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.format.metadata_table.payload import encode_payloads
 from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO, record_schema
 from lakehouse_engine.metadata_table.compaction import planned_slice
+from lakehouse_engine.metadata_table.completeness import is_built_in
 from lakehouse_engine.metadata_table.groups import source_of
 from lakehouse_engine.metadata_table.partitions import FILES, RECORD_INDEX, data_partition, group_number, group_numbers, record_index_group
 from lakehouse_engine.metadata_table.table import MetadataTable
@@ -195,10 +196,10 @@ def _next_log(table: MetadataTable, piece: FileSlice, instant_time: str) -> LogF
 
 
 def is_taken_in(table: MetadataTable, instant_time: str) -> bool:
-    """True if the delta commit is completed, and a compaction has merged it or archived it: it cannot be taken back."""
+    """True if what an instant did cannot be taken back: a build has it, or its delta commit was merged by a compaction, or archived."""
     found = table.state.timeline.find(instant_time)
     if found is None:
-        return table.state.timeline.is_before_start(instant_time)
+        return table.state.timeline.is_before_start(instant_time) or is_built_in(table, instant_time)
     return found.is_completed and bool(_merged(table, found))
 
 

@@ -1,0 +1,66 @@
+"""Actions on tables with a whole metadata table, crashed at every call: after the next write it says what the table has, or is gone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError
+from lakehouse_engine.metadata_table.building.build import PARTITIONS
+from lakehouse_engine.metadata_table.partitions import PARTITION_STATS
+from lakehouse_engine.services.metadata.building import build
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
+from lakehouse_engine.storage.memory import MemoryStorage
+from lakehouse_engine.verify.metadata_table import check_metadata_table
+from lakehouse_engine.view.table_state import TableState
+from tests.crash.checker import check_rows, look
+from tests.crash.harness import at
+from tests.crash.scenarios import CASES, CASES_OF_9, COLUMNS, PROBES, Case, batch, by_key, copy_of, open_table
+
+_NAMES = ("upsert", "delete", "insert overwrite", "delete partitions", "compaction run", "clustering run", "rollback", "restore", "clean")
+FOLLOWED = [case for case in (*CASES, *CASES_OF_9) if case.scenario.name in _NAMES or case.scenario.name.startswith("rollback of")]
+
+
+def with_metadata_table(case: Case) -> MemoryStorage:
+    """The scenario's table with every partition of a metadata table; as it is, if something is pending there."""
+    storage = copy_of(case.setup().storage)
+    names = [name for name in PARTITIONS if case.version != 6 or name != PARTITION_STATS]
+    try:
+        build(storage, names, lock_timeout_ms=1000)
+    except LakehouseError:
+        pytest.skip("a plan is pending, which a build waits for")
+    return storage
+
+
+def check(storage: Storage, *, may_be_gone: bool) -> bool:
+    """Whether there is a metadata table; nothing is wrong with it."""
+    state = TableState.load(storage)
+    if not state.config.metadata_partitions:
+        assert may_be_gone, "the metadata table is gone"
+        assert not storage.list(".hoodie/metadata")
+        return False
+    report = check_metadata_table(state)
+    assert report.ok, report.findings
+    return True
+
+
+@pytest.mark.parametrize("case", FOLLOWED, ids=str)
+@pytest.mark.parametrize("fault", [Fault.CRASH_AFTER, Fault.LOST_ACK], ids=str)
+def test_the_metadata_table_is_right_after_a_fault_at_every_call(case: Case, fault: Fault) -> None:
+    start = with_metadata_table(case)
+    trial = FaultyStorage(copy_of(start))
+    case.act(open_table(trial))
+    goes_back = case.scenario.goes_back is not None
+    assert check(trial, may_be_gone=goes_back) or goes_back
+    for call, name in enumerate(trial.mutations, 1):
+        with at(f"{fault} at call {call} of {len(trial.mutations)}, {name}"):
+            storage = copy_of(start)
+            with suppress(SimulatedCrash, CommitOutcomeUnknownError, LakehouseError):
+                case.act(open_table(FaultyStorage(storage, call, fault)))
+            open_table(storage).upsert(batch(PROBES))
+            open_table(storage).clean(retain=10)  # files of one that died are listed until it is finished
+            check(storage, may_be_gone=goes_back)
+            found = look(storage, COLUMNS)
+            check_rows(found, {**found.rows, **by_key(*PROBES)})
