@@ -102,7 +102,9 @@ class LiveFiles:
         self._by_partition: Mapping[str, _Groups] = by_partition
 
     def after(self, writes: Iterable[WriteRecord]) -> LiveFiles:
-        """Live files after adding these completed writes, each of which may be older or newer than the known ones."""
+        """Live files after adding these completed writes, each of which may be older or newer than the known ones. Groups that a write
+        replaced are not remembered: writes to such a group come no later than with the write that replaced it.
+        """
         changed: dict[FileGroupId, _Collected] = {}
         replaced: dict[FileGroupId, str] = {}
         for write in writes:
