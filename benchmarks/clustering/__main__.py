@@ -91,7 +91,7 @@ def _measure(table: str, given: argparse.Namespace, folder: Path, rows: Made, sm
         assert ours["bytes"] == begun["bytes"], (ours, begun)
     else:
         begun = _call(given, table, kind="make", path=path, source=source, files=given.files)
-    target = begun["bytes"] // given.into
+    target = -(-begun["bytes"] // given.into)
     done = _call(given, table, kind="cluster", path=path, small=str(small.folder), target=target, rehearsed=table != "floor")
     asked = {} if given.no_queries else _call(given, table, kind="ask", path=path, repeats=given.repeats)
     for name, answer in asked.items():

@@ -37,14 +37,24 @@ class SortParts:
     ends: Numbers
 
     @classmethod
-    def of(cls, sample: pa.Table, columns: Sequence[str], layout: SortLayout, parts: int) -> SortParts:
-        """Up to `parts` parts of about equal shares of a sample's rows. Raises `OptionError` as `chosen_columns`."""
+    def of(cls, sample: pa.Table, columns: Sequence[str], layout: SortLayout, parts: int, *, slack: float = 0.0) -> SortParts:
+        """Up to `parts` parts of about equal shares of a sample's rows. Raises `OptionError` as `chosen_columns`.
+
+        Along a curve a part may end earlier or later by up to `slack` (below 0.5) of a part, where a large cell of the curve ends: a part
+        that holds whole cells is met by fewer values.
+        """
         names = tuple(chosen_columns(sample.schema, columns))
         layout = SortLayout.LINEAR if len(names) == 1 else layout
         ranges = None if layout is SortLayout.LINEAR else Ranges.of(sample, names)
         whole = cls(names, layout, ranges, (), np.empty(0, np.int64))
-        at = whole.order(sample)[np.arange(1, parts) * sample.num_rows // parts] if sample.num_rows else np.empty(0, np.int64)
-        keys = [key.take(pa.array(at)) for key in whole._keys(sample)]
+        keys = whole._keys(sample)
+        if sample.num_rows:
+            order, ideal = whole.order(sample), np.arange(1, parts) / parts
+            at, early, late = (_at(order, ideal + aside / parts) for aside in (0.0, -slack, slack))
+            if ranges is not None and slack:
+                keys = [pa.array(word) for word in _rounded(_words(keys, early), _words(keys, late))]
+            else:
+                keys = [key.take(pa.array(at)) for key in keys]
         cuts = tuple(_distinct(key) for key in keys)
         return cls(names, layout, ranges, cuts, np.unique(_joined(keys, cuts)))
 
@@ -68,6 +78,31 @@ class SortParts:
 
     def _curve(self, rows: pa.Table, ranges: Ranges) -> Keys:
         return places(ranges.of_rows(rows, self.columns), ranges.bits, self.layout)
+
+
+def _at(order: Numbers, shares: npt.NDArray[np.float64]) -> Numbers:
+    """Rows at these shares of an order."""
+    return order[np.clip((shares * len(order)).astype(np.int64), 0, len(order) - 1)]
+
+
+def _words(keys: Sequence[pa.Array], rows: Numbers) -> Keys:
+    return np.stack([np.asarray(key)[rows] for key in keys])
+
+
+def _rounded(low: Keys, high: Keys) -> Keys:
+    """For each pair of keys the one with the most zeros at its end that is above the first and not above the second; the second if they are
+    equal.
+    """
+    rounded, open_ = high.copy(), np.ones(high.shape[1], np.bool_)
+    for word in range(len(high)):
+        differ = low[word] ^ high[word]
+        for shift in (1, 2, 4, 8, 16, 32):
+            differ |= differ >> np.uint64(shift)
+        # `differ` has all bits below the first one that differs: of the second key only that one stays.
+        kept = high[word] & ~(differ >> np.uint64(1))
+        rounded[word] = np.where(open_, kept, 0)
+        open_ &= differ == 0
+    return np.where(open_, high, rounded)
 
 
 def _distinct(values: pa.Array) -> pa.Array:

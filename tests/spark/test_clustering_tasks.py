@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.files import slice_reader
-from lakehouse_engine.services.cluster import sorting
+from lakehouse_engine.services.cluster import group_rows
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import assert_same_rows
@@ -43,7 +43,7 @@ def test_each_group_is_sorted_by_a_task(table_type: str, spark: SparkSession, tm
     def here(*arguments: Any, **named: Any) -> Any:
         raise AssertionError("rows were read on the driver")
 
-    monkeypatch.setattr(sorting, "iter_base_file", here)
+    monkeypatch.setattr(group_rows, "iter_base_file", here)
     monkeypatch.setattr(slice_reader, "scan_logs", here)
     table = HoodieTable.open(made.path, spark=spark, options=OPTIONS)
     result = table.cluster(order_by=["n", "id"], layout="z_order")

@@ -24,6 +24,8 @@ _SHARE = 4
 """Part of the memory for rows that is filled before they go to a file, and by the parts that are sorted at once."""
 _PART_BYTES = 8 * 1024 * 1024
 _MOST_PARTS = 4096
+_SLACK, _MOST_SLACK = 0.1, 0.4
+"""Share of a file, and of a part, by which it may end earlier or later, where a cell of a curve ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class SortedRows:
         per_file = -(-expected // min(_PART_BYTES, max(1, share // threads)) // files)
         count = files * max(1, min(per_file, _MOST_PARTS // files))
         sample = _sampled(iter(held) if is_all else group.tables(order.columns), order, max(known, group.num_base_rows()))
-        parts = SortParts.of(sample, order.columns, SortLayout(order.layout), count)
+        slack = min(_MOST_SLACK, _SLACK * count / files)
+        parts = SortParts.of(sample, order.columns, SortLayout(order.layout), count, slack=slack)
         dealt = DealtRows(group.form, parts.count, spill if is_all else replace(spill, limit=share))
         for table in chain(_drained(held), tables):
             dealt.add(table, parts.numbers(table))

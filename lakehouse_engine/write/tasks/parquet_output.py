@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -92,16 +92,21 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class CopiedChunks:
-    """Unchanged `columns` of a row group of the old file, the record key among them."""
+    """Unchanged `columns` of a row group of the old file, the record key among them. `known` are its record keys, if they were read."""
 
     groups: RowGroups
     number: int
     group: ChunkedGroup
     columns: frozenset[str]
+    known: pa.ChunkedArray | None = None
+
+    def with_keys(self) -> CopiedChunks:
+        """The same with its record keys, for a file that is closed before the new one is."""
+        return replace(self, known=self.keys())
 
     def keys(self) -> pa.ChunkedArray:
-        """Its record keys, read at this call."""
-        return self.groups.read(self.number, columns=[RECORD_KEY]).column(0)
+        """Its record keys; reads them at this call if they are not known."""
+        return self.known if self.known is not None else self.groups.read(self.number, columns=[RECORD_KEY]).column(0)
 
     def beside(self, encoded: Iterator[tuple[Chunk, Pieces]]) -> Iterator[tuple[Chunk, Pieces]]:
         """All chunks of the row group in order: copied ones, and for the other columns those in `encoded`."""

@@ -63,6 +63,35 @@ def test_along_a_curve_parts_are_alike_and_in_its_order(layout: SortLayout) -> N
     assert sizes.max() < 1.1 * 20_000 / 16
 
 
+@pytest.mark.parametrize("layout", [SortLayout.Z_ORDER, SortLayout.HILBERT])
+def test_parts_that_may_end_aside_hold_whole_cells(layout: SortLayout) -> None:
+    chance = np.random.default_rng(7)
+    rows = pa.table({"a": chance.integers(0, 100_000, 50_000), "b": chance.integers(0, 10_000, 50_000)})
+    sample, opened = rows.slice(0, 20_000), {}
+    for slack in (0.0, 0.4):
+        cut = SortParts.of(sample, ["a", "b"], layout, 16, slack=slack)
+        assert by_parts(cut, rows) == list(cut.order(rows))
+        assert np.bincount(cut.numbers(rows), minlength=16).min() > 0.5 * 50_000 / 16
+        opened[slack] = [_opened(rows, cut, name) for name in ("a", "b")]
+    assert max(opened[0.4]) < 4.1
+    assert sum(opened[0.4]) < sum(opened[0.0])
+
+
+def _opened(rows: pa.Table, cut: SortParts, name: str) -> float:
+    """How many parts a value of a column may be in, by their bounds, on average."""
+    values, numbers = np.asarray(rows.column(name)), cut.numbers(rows)
+    bounds = [(values[numbers == number].min(), values[numbers == number].max()) for number in range(cut.count)]
+    return float(np.mean([sum(low <= value <= high for low, high in bounds) for value in values[:500]]))
+
+
+def test_cuts_of_keys_of_several_words_end_where_cells_do() -> None:
+    chance = np.random.default_rng(7)
+    rows = pa.table({str(number): chance.integers(0, 9, 3000) for number in range(8)})
+    names = list(rows.column_names)
+    cut = SortParts.of(rows, names, SortLayout.Z_ORDER, 10, slack=0.4)
+    assert by_parts(cut, rows) == list(sort_order(rows, names, SortLayout.Z_ORDER))
+
+
 def test_of_a_curve_through_many_columns_every_word_of_the_key_counts() -> None:
     chance = np.random.default_rng(7)
     rows = pa.table({str(number): chance.integers(0, 9, 3000) for number in range(8)})
