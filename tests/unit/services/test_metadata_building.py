@@ -152,3 +152,20 @@ def test_what_is_built_is_kept_up_by_writes_and_services(table: HoodieTable) -> 
     assert table.config.metadata_partitions == built
     table.rebuild_metadata()
     assert findings(table) == ()
+
+
+def test_a_partition_without_statistics_is_a_finding(tmp_path: Path) -> None:
+    spec = TableSpec("t", SCHEMA, ["id"], partition_by=["p"], version=TableVersion.NINE)
+    create_table(LocalStorage(str(tmp_path / "t")), spec)
+    table = HoodieTable.open(str(tmp_path / "t"))
+    table.insert(rows(1))
+    table.rebuild_metadata(["column_stats", "partition_stats"])
+    folder = Path(table.path, ".hoodie/metadata/partition_stats")
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    table.insert(rows(2))
+    assert findings(table) == ()
+    for path in folder.iterdir():
+        if path.name not in kept:
+            path.unlink()
+    (found, *_) = findings(table)
+    assert "the column id has no statistics" in str(found)
