@@ -25,6 +25,7 @@ class MetadataJudge:
         self.java = spark.sparkContext._jvm
         self.hudi = self.java.org.apache.hudi
         self.differences: list[str] = []
+        self.ranges: dict[tuple[str, str, str], object] = {}
         self.counts: Counter = Counter()
         self.client = self._client()
         self.context = self.hudi.client.common.HoodieSparkEngineContext(spark.sparkContext._jsc)
@@ -36,6 +37,7 @@ class MetadataJudge:
         self._files()
         slices = self._slices()
         if "column_stats" in named:
+            self.ranges = self._recorded(slices)
             self._column_stats(slices)
         if "bloom_filters" in named:
             self._filters(slices)
@@ -43,7 +45,7 @@ class MetadataJudge:
         if "record_index" in named:
             self._record_index(rows)
         if "partition_stats" in named:
-            self._partition_stats(rows, slices)
+            self._partition_stats(rows)
         self.metadata.close()
         return {"differences": self.differences, "counts": dict(self.counts), "partitions": sorted(named)}
 
@@ -119,24 +121,34 @@ class MetadataJudge:
             arguments.append(util.existingIndexVersionOrDefault("column_stats", self.client))
         yield from utils.readColumnStatsFromMetadata(*arguments)
 
-    def _recorded(self, partition: str, name: str, column: str) -> object | None:
+    def _recorded(self, slices: dict[str, tuple[list[str], list[str]]]) -> dict[tuple[str, str, str], object]:
+        """Ranges in the metadata table by partition, file and column."""
         pairs = self.java.java.util.ArrayList()
-        pairs.add(self.hudi.common.util.collection.Pair.of(partition, name))
-        for entry in self.metadata.getColumnStats(pairs, column).entrySet():
-            if self.version == _OLD:
-                return self.hudi.metadata.HoodieTableMetadataUtil.convertColumnStatsRecordToColumnRangeMetadata(entry.getValue())
-            return self.hudi.stats.HoodieColumnRangeMetadata.fromColumnStats(entry.getValue())
-        return None
+        for partition, (bases, logs) in slices.items():
+            for name in (*bases, *logs):
+                pairs.add(self.hudi.common.util.collection.Pair.of(partition, name))
+        util = self.hudi.metadata.HoodieTableMetadataUtil
+        found = {}
+        for column in self._columns():
+            for entry in self.metadata.getColumnStats(pairs, column).entrySet():
+                if self.version == _OLD:
+                    one = util.convertColumnStatsRecordToColumnRangeMetadata(entry.getValue())
+                else:
+                    one = self.hudi.stats.HoodieColumnRangeMetadata.fromColumnStats(entry.getValue())
+                found[entry.getKey().getLeft(), entry.getKey().getRight(), column] = one
+        return found
 
     def _column_stats(self, slices: dict[str, tuple[list[str], list[str]]]) -> None:
+        columns = self._columns()
         for partition, (bases, _) in slices.items():
             for name in bases:
-                for footer in self._footers(partition, name, self._columns()):
+                for footer in self._footers(partition, name, columns):
                     column = footer.getColumnName()
-                    found = self._recorded(partition, name, column)
-                    # Hudi takes no bounds of floating point numbers, nor of long texts, out of a footer of parquet-cpp.
+                    found = self.ranges.get((partition, name, column))
+                    # Hudi takes no bounds of long texts out of a footer.
                     of = _sizes if footer.getMinValue() is None else _range
-                    self._check(f"column_stats {partition}/{name} {column}", found and of(found), of(footer))
+                    ours, theirs = None if found is None else of(found), of(footer)
+                    self._check(f"column_stats {partition}/{name} {column}", _alike(ours, theirs), theirs)
 
     def _filters(self, slices: dict[str, tuple[list[str], list[str]]]) -> None:
         utils = self.hudi.common.util.ParquetUtils()
@@ -158,19 +170,15 @@ class MetadataJudge:
         for key in indexed.keys() | dict(stored).keys():
             self._check(f"record_index {key}", indexed.get(key), dict(stored).get(key))
 
-    def _partition_stats(self, rows: object, slices: dict[str, tuple[list[str], list[str]]]) -> None:
+    def _partition_stats(self, rows: object) -> None:
         found = {}
         for row in rows.filter("type = 6").select("ColumnStatsMetadata").collect():
             found[row[0]["fileName"], row[0]["columnName"]] = (row[0]["valueCount"], row[0]["nullCount"])
         expected: Counter = Counter()
         nulls: Counter = Counter()
-        for partition, (bases, logs) in slices.items():
-            for column in self._columns():
-                for name in (*bases, *logs):
-                    one = self._recorded(partition, name, column)
-                    if one is not None:
-                        expected[partition, column] += one.getValueCount()
-                        nulls[partition, column] += one.getNullCount()
+        for (partition, _, column), one in self.ranges.items():
+            expected[partition, column] += one.getValueCount()
+            nulls[partition, column] += one.getNullCount()
         for place in expected.keys() | found.keys():
             theirs = (expected[place], nulls[place]) if place in expected else None
             self._check(f"partition_stats {place}", found.get(place), theirs)
@@ -186,15 +194,27 @@ def _range(one: object) -> tuple:
     return (bounds, one.getNullCount(), one.getValueCount(), one.getTotalSize(), one.getTotalUncompressedSize())
 
 
+def _alike(ours: tuple | None, theirs: tuple) -> tuple | None:
+    """A record's range as a footer has it: Hudi 0.15 unwraps decimals to their unscaled bytes."""
+    if ours is None or not ours[0] or not theirs[0] or not isinstance(theirs[0], tuple) or not isinstance(theirs[0][0], decimal.Decimal):
+        return ours
+    ends = [_decimal(end) if isinstance(end, bytes) else end for end in ours[0]]
+    return (tuple(ends), *ours[1:])
+
+
+def _decimal(unscaled: bytes) -> decimal.Decimal:
+    return decimal.Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-15).normalize()
+
+
 def _plain(value: object) -> object:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return (value - datetime.date(1970, 1, 1)).days
     if isinstance(value, decimal.Decimal):
-        return str(value.normalize())
+        return value.normalize()
     if hasattr(value, "getClass"):
         name = value.getClass().getName()
         if "ByteBuffer" in name:
-            return bytes(value.get(place) & 255 for place in range(value.position(), value.limit())).hex()
+            return bytes(value.get(place) & 255 for place in range(value.position(), value.limit()))
         if name == "java.sql.Date" or name == "java.time.LocalDate":
             return (datetime.date.fromisoformat(str(value)) - datetime.date(1970, 1, 1)).days
         return str(value)

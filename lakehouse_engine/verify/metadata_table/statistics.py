@@ -12,6 +12,7 @@ from lakehouse_engine.files.column_bounds import columns_bounds
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.metadata_table.answers import LISTED, Statistics
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, PARTITION_STATS
+from lakehouse_engine.metadata_table.records.columns import indexed_columns
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.verify.metadata_table.files import finding, latest_base_files, parsed
@@ -60,7 +61,11 @@ def _is_less(one: pa.Scalar, other: pa.Scalar) -> bool:
 
 
 def check_partition_statistics(table: MetadataTable, schema: pa.Schema) -> tuple[int, list[MetadataFinding]]:
-    """Number of compared partition statistics, and findings for those narrower than those of the partition's newest files."""
+    """Number of compared partition statistics, and findings for those narrower than those of the partition's newest files, or not there.
+
+    Hudi 1.2 takes a partition without statistics for one without rows.
+    """
+    indexed = set(indexed_columns(table.data))
     of_files, of_partitions = _statistics(table, COLUMN_STATS), _statistics(table, PARTITION_STATS)
     count = 0
     found: list[MetadataFinding] = []
@@ -73,6 +78,9 @@ def check_partition_statistics(table: MetadataTable, schema: pa.Schema) -> tuple
             if whole.column("valueCount")[0].is_valid:
                 count += 1
                 found += _narrower(path, field.name, whole, of_files.of_files(field.name, files, field.type))
+            elif field.name in indexed:
+                message = f"the column {field.name} has no statistics, and the partition has files"
+                found.append(finding(MetadataFindingKind.WRONG_STATISTICS, path, message, PARTITION_STATS))
     return count, found
 
 

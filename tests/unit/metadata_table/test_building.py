@@ -208,7 +208,7 @@ def test_a_build_that_dies_anywhere_is_made_good_by_the_next(version: int, befor
     partitions = tuple(name for name in wanted(version) if name not in before)
     left = 0
     while dies(table, partitions, left):
-        left += 3
+        left += 5
         named = set(state_of(table).config.metadata_partitions)
         if named:
             check(table, named)

@@ -127,3 +127,45 @@ def test_the_command_line_builds_checks_and_drops(table: HoodieTable) -> None:
     code, text = run("drop", table.path)
     assert (code, "dropped" in text) == (0, True)
     assert run("rebuild", table.path, "--partitions", " , ")[0] == 2
+
+
+def test_what_is_built_is_kept_up_by_writes_and_services(table: HoodieTable) -> None:
+    partitions = ["record_index", "column_stats", "bloom_filters", *(["partition_stats"] if int(table.config.version) > 6 else [])]
+    built = table.rebuild_metadata(partitions).partitions
+    table.upsert(rows(2, 5, 6))
+    table.delete(rows(1))
+    assert findings(table) == ()
+    table.compact()
+    table.insert_overwrite(rows(8))
+    assert findings(table) == ()
+    table.rollback(table.timeline.completed().writes().instants[-1].requested_time)
+    table.upsert(rows(2, 9))
+    table.clean(retain_commits=1)
+    assert findings(table) == ()
+    assert table.config.metadata_partitions == built
+    # A partition that is built later than others knows as much as they do.
+    table.drop_metadata(["record_index"])
+    table.upsert(rows(10))
+    table.rebuild_metadata(["record_index"])
+    table.upsert(rows(11, 10))
+    assert findings(table) == ()
+    assert table.config.metadata_partitions == built
+    table.rebuild_metadata()
+    assert findings(table) == ()
+
+
+def test_a_partition_without_statistics_is_a_finding(tmp_path: Path) -> None:
+    spec = TableSpec("t", SCHEMA, ["id"], partition_by=["p"], version=TableVersion.NINE)
+    create_table(LocalStorage(str(tmp_path / "t")), spec)
+    table = HoodieTable.open(str(tmp_path / "t"))
+    table.insert(rows(1))
+    table.rebuild_metadata(["column_stats", "partition_stats"])
+    folder = Path(table.path, ".hoodie/metadata/partition_stats")
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    table.insert(rows(2))
+    assert findings(table) == ()
+    for path in folder.iterdir():
+        if path.name not in kept:
+            path.unlink()
+    (found, *_) = findings(table)
+    assert "the column id has no statistics" in str(found)
