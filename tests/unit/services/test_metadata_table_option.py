@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.errors import DuplicateKeyError, LakehouseError
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.services.metadata import building
 from lakehouse_engine.verify.metadata_table import check_metadata_table
@@ -74,6 +74,21 @@ def test_a_batch_that_is_planned_in_shares_has_the_same_rows(tmp_path: Path) -> 
     table.upsert(rows("a b c", "x", 1))
     table.upsert(rows("b c d", "y", 2), options={"lakehouse.write.broadcast.max.bytes": "0"})
     assert stored(table) == {"a": ("x", 1), **dict.fromkeys("bcd", ("y", 2))}
+    assert check_metadata_table(HoodieTable.open(table.path).state).findings == ()
+
+
+def test_inserts_leave_stored_keys_out_or_are_refused(tmp_path: Path) -> None:
+    table = made(tmp_path, **BY_INDEX)
+    table.upsert(rows("a b", "x", 1))
+    for again in (rows("b c", "y", 2), rows("c c", "y", 2)):
+        with pytest.raises(DuplicateKeyError):
+            table.insert(again)
+    table.insert(rows("a c b", "y", 3), options={"hoodie.datasource.insert.dup.policy": "DROP"})
+    assert stored(table) == {"a": ("x", 1), "b": ("x", 1), "c": ("y", 3)}
+    with pytest.raises(DuplicateKeyError, match="stored in the partition 'p=x'"):
+        table.insert_overwrite(rows("a", "y", 4))
+    table.insert_overwrite(rows("c d", "y", 4))
+    assert stored(table) == {"a": ("x", 1), "b": ("x", 1), **dict.fromkeys("cd", ("y", 4))}
     assert check_metadata_table(HoodieTable.open(table.path).state).findings == ()
 
 
