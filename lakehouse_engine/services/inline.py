@@ -6,7 +6,7 @@ The commit stands whatever happens: the failure of a service is reported in the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lakehouse_engine.engine import LocalRunner, TaskRunner, local_runner
 from lakehouse_engine.errors import ClusteringError, CommitConflictError, CompactionError, LakehouseError, LockTimeoutError
@@ -18,6 +18,7 @@ from lakehouse_engine.services.archive import archive, archive_is_due
 from lakehouse_engine.services.clean import clean, clean_is_due
 from lakehouse_engine.services.compact import is_due, run, schedule, schedule_and_run
 from lakehouse_engine.services.executor.scheduling import pending_plans
+from lakehouse_engine.services.metadata import building
 from lakehouse_engine.services.metadata.upkeep import run_due
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -36,6 +37,12 @@ def after_commit(storage: Storage, options: ServiceOptions, write_options: Write
         ("compaction", compaction.inline or compaction.schedule_inline, lambda state: _compact(state, compaction, write_options, runner)),
         ("clustering", clustering.inline or clustering.schedule_inline, lambda state: _cluster(state, clustering, write_options, runner)),
         ("clean", options.clean.automatic, lambda state: _clean(state, options, write_options)),
+        ("dropping of the metadata table", options.metadata_table.is_dropped, lambda state: _drop_metadata_table(state, write_options)),
+        (
+            "building of the metadata table",
+            bool(options.metadata_table.partitions),
+            lambda state: _build_metadata_table(state, options.metadata_table.partitions, write_options),
+        ),
         ("services of the metadata table", True, lambda state: _metadata(state, options, write_options, runner)),
         ("archiving", options.archive.automatic, lambda state: _archive(state, options, write_options)),
     ]
@@ -147,6 +154,29 @@ def _clean(state: TableState, options: ServiceOptions, write_options: WriteOptio
     if is_due_now:
         clean(state.storage, options.clean, lock_timeout_ms=write_options.lock_timeout_ms)
     return is_due_now
+
+
+def _drop_metadata_table(state: TableState, write_options: WriteOptions) -> bool:
+    if not state.config.metadata_partitions:
+        return False
+    building.drop(state.storage, lock_timeout_ms=write_options.lock_timeout_ms)
+    return True
+
+
+def _build_metadata_table(state: TableState, wanted: Sequence[str], write_options: WriteOptions) -> bool:
+    """Build those of the partitions that the metadata table lacks, once the table has files and nothing is pending."""
+    missing = [name for name in wanted if name not in state.config.metadata_partitions]
+    if not missing or not state.live_partitions():
+        return False
+    pending = next(iter(state.timeline.pending()), None)
+    if pending is not None:
+        logger.info("the metadata table of %s is not built while %s is pending", state.config.name, pending)
+        return False
+    try:
+        building.build(state.storage, missing, lock_timeout_ms=write_options.lock_timeout_ms)
+    except CommitConflictError as error:
+        logger.info("the metadata table of %s is not built now: %s", state.config.name, error)
+    return True
 
 
 def _metadata(state: TableState, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:
