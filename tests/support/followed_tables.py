@@ -186,13 +186,16 @@ class FollowedTable:
 
     def check(self) -> None:
         """The metadata table has what the commits put into it."""
+        self.check_files()
+        located = pa.concat_tables(list(all_record_locations(self.opened())))
+        assert dict(zip(located["key"].to_pylist(), located["file_id"].to_pylist(), strict=True)) == self.keys
+
+    def check_files(self) -> None:
         table = self.opened()
         found: dict[str, set[str]] = {}
         for row in listed_files(table).to_pylist():
             found.setdefault(row["partition_path"], set()).add(row["name"])
         assert found == {partition: names for partition, names in self.files.items() if names}
-        located = pa.concat_tables(list(all_record_locations(table)))
-        assert dict(zip(located["key"].to_pylist(), located["file_id"].to_pylist(), strict=True)) == self.keys
 
 
 def index_cells(puts: dict[str, str], schema: str) -> Cells:

@@ -56,6 +56,17 @@ def _write(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], sch
     marker = marker_path(file.instant_time, file.path, MarkerType.CREATE)
     attempt = FileAttempt(storage, file.instant_time, file.path, MarkerType.CREATE, lambda: storage.create(marker, b""))
     attempt.begin()
+    try:
+        size, rows = _merged_into(storage, file, sources, schema)
+    except BaseException:
+        attempt.give_up()
+        raise
+    storage.sync(file.path)
+    attempt.end()
+    return size, rows
+
+
+def _merged_into(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], schema: str) -> tuple[int, int]:
     rows, bounds = 0, _Bounds()
     with as_storage_errors("write", file.path, storage.root), storage.open_output(file.path) as sink:
         writer = HFileWriter(sink.write)
@@ -64,10 +75,7 @@ def _write(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], sch
             bounds.add(cells)
             rows += len(cells)
         writer.close({SCHEMA_INFO: schema.encode(), **bounds.info()})
-        size = sink.tell()
-    storage.sync(file.path)
-    attempt.end()
-    return size, rows
+        return sink.tell(), rows
 
 
 @dataclass(slots=True)

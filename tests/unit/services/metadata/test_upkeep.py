@@ -162,6 +162,31 @@ def test_a_table_that_does_not_use_it_is_left_alone(followed: FollowedTable) -> 
     assert [entry.version for entry in followed.storage.walk()] == before
 
 
+def test_a_partition_that_was_dropped_holds_nothing_back(followed: FollowedTable) -> None:
+    for _ in range(6):
+        followed.commit()
+        after(followed.storage)
+    last = followed.commit()
+    ConfigStore(followed.storage).update({"hoodie.table.metadata.partitions": "files"})
+    followed.storage.delete_tree(".hoodie/metadata/record_index")
+    served(followed.storage, AT_ONCE)
+    assert done(followed.storage, Action.COMMIT)[-1] > last
+    followed.check_files()
+
+
+def test_a_lost_log_is_named_and_nothing_is_compacted_without_it(followed: FollowedTable) -> None:
+    for _ in range(3):
+        followed.commit()
+    logs = [entry for entry in followed.storage.walk(".hoodie/metadata/record_index") if ".log." in entry.name]
+    log = max(logs, key=lambda one: one.name)
+    followed.storage.delete(log.path)
+    before = open_metadata(followed.storage).timeline
+    (failure,) = after_commit(followed.storage, OFTEN, WriteOptions(), LocalRunner())
+    assert log.name in failure
+    assert "metadata rebuild" in failure
+    assert open_metadata(followed.storage).timeline == before
+
+
 def test_a_damaged_metadata_table_fails_no_commit(followed: FollowedTable) -> None:
     for _ in range(3):
         followed.commit()
