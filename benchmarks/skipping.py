@@ -285,7 +285,7 @@ def _cells(
         if answer not in (None, found):
             raise ValueError(f"{question}: {found} after {answer}")
         answer = found
-    files = None if frame is None else _files(frame._jdf.queryExecution().executedPlan())
+    files = None if frame is None else files_of(frame._jdf.queryExecution().executedPlan())
     ours = [told[0], told[-1]] if table in ("cow", "mor") else []
     return {"cold": seconds[0], "warm": statistics.median(seconds[1:]), "files": files, "calls": ours, "answer": answer}
 
@@ -354,13 +354,13 @@ def _count_calls(calls: Counter[str]) -> None:
         setattr(LocalStorage, name, counted(name))
 
 
-def _files(plan: Any) -> int:
+def files_of(plan: Any) -> int:
     """Files that the scans of a plan that has run say they read; those of the small table of days are not counted."""
     kind = plan.getClass().getSimpleName()
     if kind == "AdaptiveSparkPlanExec":
-        return _files(plan.executedPlan())
+        return files_of(plan.executedPlan())
     if kind.endswith("QueryStageExec"):
-        return _files(plan.plan())
+        return files_of(plan.plan())
     if kind == "InMemoryTableScanExec" or "/days" in (plan.relation().location().rootPaths().mkString() if _is_scan(kind) else ""):
         return 0
     metrics, own = plan.metrics(), 0
@@ -368,7 +368,7 @@ def _files(plan: Any) -> int:
         if metrics.contains(name) and (_is_scan(kind) or kind == "BatchScanExec"):
             own += metrics.apply(name).value()
     children = plan.children()
-    return int(own) + sum(_files(children.apply(number)) for number in range(children.size()))
+    return int(own) + sum(files_of(children.apply(number)) for number in range(children.size()))
 
 
 def _is_scan(kind: str) -> bool:

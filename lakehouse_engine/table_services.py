@@ -14,6 +14,7 @@ from lakehouse_engine.model.services import (
     CleanResult,
     ClusteringResult,
     CompactionResult,
+    MetadataTableChange,
     RestoreResult,
     RollbackResult,
     Savepoint,
@@ -39,6 +40,7 @@ from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.cluster.request import ClusteringRequest
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.services.compact.plan import check_has_logs
+from lakehouse_engine.services.metadata import building
 from lakehouse_engine.services.versions import Compacting, bring_to_six, change_version, is_brought_to_six
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
@@ -263,6 +265,21 @@ class TableServices:
             dry_run=dry_run,
         )
 
+    def rebuild_metadata(self, partitions: Sequence[str] | None = None) -> MetadataTableChange:
+        """Build the metadata table again from the data files: all that it has, at least `files`; or the given partitions (`column_stats`,
+        `bloom_filters`, `record_index`, `partition_stats`), and the others stay.
+
+        Raises, with nothing changed, `OptionError` for a partition that the table cannot have, and `CommitConflictError` while an instant
+        is pending, a plan included; `RecordKeyError` for a record index if a key is in the table twice.
+        """
+        return building.rebuild(self._storage, _names(partitions), lock_timeout_ms=self._lock(dry_run=False))
+
+    def drop_metadata(self, partitions: Sequence[str] | None = None) -> MetadataTableChange:
+        """Drop the metadata table, or partitions of it. Readers find files by listing then. Raises `OptionError` for a partition that it
+        does not have.
+        """
+        return building.drop(self._storage, _names(partitions), lock_timeout_ms=self._lock(dry_run=False))
+
     def clean(
         self, *, retain_commits: int | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None
     ) -> CleanResult:
@@ -400,6 +417,10 @@ def upgrade_table(
         return change
     further = TableServices(storage, options=given).upgrade(to)
     return replace(further, from_version=change.from_version, steps=(*change.steps, *further.steps))
+
+
+def _names(partitions: Sequence[str] | None) -> list[str] | None:
+    return None if partitions is None else list(partitions)
 
 
 def _check_text(what: str, text: str | None) -> None:

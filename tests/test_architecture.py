@@ -152,6 +152,14 @@ def test_modules_import_only_from_layers_below_their_own() -> None:
     assert [finding for path in modules(ENGINE) for finding in layer_violations(path)] == []
 
 
+def test_the_document_draws_these_layers() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = re.search(r"^```\n(cli .*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert drawn is not None
+    lines = [re.split(r"  +", line)[0].split(" | ") for line in drawn.group(1).splitlines()]
+    assert [set(line) for line in reversed(lines)] == [set(names) for names in LAYERS]
+
+
 @pytest.mark.parametrize("layer", ROOMS)
 def test_rooms_of_a_layer_import_only_from_rooms_below_their_own(layer: str) -> None:
     assert [finding for path in modules(ENGINE / layer) for finding in room_violations(path)] == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import selection
-from tests.support.reach import FAR, changed_files, distances
+from tests.support.reach import FAR, HOME, NEAR, changed_files, distances
 from tests.support.selection import Durations, Unit, choose
 from tests.support.smoke import SMOKE
 
@@ -87,6 +87,25 @@ def test_a_distance_is_the_number_of_imports_from_the_test_to_the_change(project
     assert list(distances(tests, ["tests/test_other.py"], project).values()) == [FAR, FAR, 0, FAR]
     assert list(distances(tests, ["tests/conftest.py"], project).values()) == [1, 1, 1, 1]
     assert list(distances(tests, ["docs/plan.md"], project).values()) == [FAR] * 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "near"),
+    [
+        ("lakehouse_engine/repair/mending/mend.py", ["tests/unit/repair/test_repair.py"]),
+        ("dbt/adapters/lakehouse/config/nothing.py", ["tests/dbt/unit/test_keys.py"]),
+        ("lakehouse_engine/nothing.py", []),
+    ],
+)
+def test_tests_in_the_folder_of_a_changed_modules_layer_are_near_whatever_they_import(project: Path, changed: str, near: list[str]) -> None:
+    tests = ["tests/unit/repair/test_repair.py", "tests/unit/undo/test_restore.py", "tests/dbt/unit/test_keys.py", "tests/test_other.py"]
+    assert [test for test, distance in distances(tests, [changed], project).items() if distance <= NEAR] == near
+
+
+def test_a_test_that_is_named_after_a_changed_module_of_its_layer_is_as_near_as_one_that_imports_it(project: Path) -> None:
+    tests = ["tests/unit/write/test_placing.py", "tests/unit/write/test_writes.py", "tests/unit/read/test_placing.py"]
+    found = distances(tests, ["lakehouse_engine/write/plan/placing.py"], project)
+    assert list(found.values()) == [1, HOME, FAR]
 
 
 def test_changed_files_are_those_of_the_last_day_and_those_that_are_not_committed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from benchmarks.memory import ProcessInfo, anonymous, processes
 def cpu_seconds() -> float:
     """Seconds of all processors that this process and those below it have used."""
     tick = os.sysconf("SC_CLK_TCK")
-    return sum(_used(one.pid) for one in _tree(processes())) / tick
+    return sum(_used(one.pid) for one in tree()) / tick
 
 
 def _used(pid: int) -> int:
@@ -23,8 +23,9 @@ def _used(pid: int) -> int:
     return sum(int(field) for field in fields[11:15])
 
 
-def _tree(found: list[ProcessInfo]) -> list[ProcessInfo]:
-    below, grown = {os.getpid()}, True
+def tree() -> list[ProcessInfo]:
+    """This process and all below it."""
+    found, below, grown = processes(), {os.getpid()}, True
     while grown:
         more = {one.pid for one in found if one.parent in below} - below
         below |= more
@@ -51,7 +52,7 @@ class Peaks:
 
     def _run(self) -> None:
         while not self._stop.wait(0.05):
-            for one in _tree(processes()):
+            for one in tree():
                 if one.pid == os.getpid():
                     self.driver = max(self.driver, anonymous(one.pid))
                 elif one.name.startswith("python"):

@@ -1,4 +1,4 @@
-"""The part of the engine that the dbt adapter and the command line may use.
+"""Everything that the dbt adapter may use of the engine; the command line shares some of it.
 
 `from lakehouse_engine import api` loads nothing: `api.tables` is imported on first use. `errors`, `names` and `options` load neither Arrow
 nor Spark and may be imported as modules; importing the others would delay dbt's start. Only `frames` and `statements` load PySpark.

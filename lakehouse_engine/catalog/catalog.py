@@ -45,6 +45,8 @@ _INSTEAD = {
 
 
 class RelationKind(StrEnum):
+    """What a name in a schema is."""
+
     TABLE = "table"
     VIEW = "view"
 

@@ -15,6 +15,8 @@ from lakehouse_engine.storage.locations import has_file
 
 
 class Language(StrEnum):
+    """Language of a stored function's body."""
+
     SQL = "sql"
     PYTHON = "python"
 

@@ -101,6 +101,7 @@ class Place(StrEnum):
 
 
 def what_is_at(storage: Storage, place: str) -> Place:
+    """Content of a place, from what is on storage."""
     if has_file(storage, f"{place}/{PROPERTIES}"):
         return Place.TABLE
     if _is_vacant(storage, place):

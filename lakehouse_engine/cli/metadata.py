@@ -11,12 +11,25 @@ from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.errors import FAILED
 from lakehouse_engine.cli.terminal.output import print_json, print_rows
 from lakehouse_engine.cli.terminal.progress import working
+from lakehouse_engine.cli.terminal.results import show_result
+from lakehouse_engine.cli.work import open_services
 from lakehouse_engine.verify.metadata_table import MetadataReport, check_metadata_table
 
 
 @click.group()
 def metadata() -> None:
-    """Look into the metadata table of a table: the index of its files, statistics and keys that Hudi keeps in .hoodie/metadata."""
+    """Look after the metadata table of a table: the index of its files, statistics and keys that Hudi keeps in .hoodie/metadata."""
+
+
+def _split(context: click.Context, parameter: click.Parameter, given: str | None) -> list[str] | None:
+    names = None if given is None else [name.strip() for name in given.split(",") if name.strip()]
+    if names == []:
+        raise click.BadParameter("it names no partition; leave the option out for all of them")
+    return names
+
+
+_NAMES = "Which ones, separated by commas: column_stats, bloom_filters, record_index, partition_stats (default: all there are)."
+_partitions_option = click.option("--partitions", callback=_split, metavar="NAMES", help=_NAMES)
 
 
 @metadata.command()
@@ -33,6 +46,30 @@ def check(settings: Settings, table: str, quick: bool) -> None:
         _print(report)
     if not report.ok:
         click.get_current_context().exit(FAILED)
+
+
+@metadata.command()
+@click.argument("table")
+@_partitions_option
+@with_settings
+def rebuild(settings: Settings, table: str, partitions: list[str] | None) -> None:
+    """Build the metadata table from the data files; replaces what is there. With --partitions those only: the others stay."""
+    services = open_services(settings, table)
+    with working(f"building the metadata table of {table}"):
+        result = services.rebuild_metadata(partitions)
+    show_result(settings, result)
+
+
+@metadata.command()
+@click.argument("table")
+@_partitions_option
+@with_settings
+def drop(settings: Settings, table: str, partitions: list[str] | None) -> None:
+    """Drop the metadata table, or partitions of it. No row is lost: readers find files by listing directories then."""
+    services = open_services(settings, table)
+    with working(f"dropping the metadata table of {table}"):
+        result = services.drop_metadata(partitions)
+    show_result(settings, result)
 
 
 def _print(report: MetadataReport) -> None:

@@ -48,19 +48,21 @@ def locked_table(
     among_ours: bool = False,
     polite: bool = False,
     known: TableState | None = None,
+    joined: bool = True,
 ) -> Iterator[TableState]:
     """Lock the table, finish an interrupted restore, take back dead writes, and yield the state after that.
 
     `corrupt_writes`: let a completed write pass whose file is torn or gone, for an action that may take it back. `alone_ms`: not beside
     writers that make their files without the lock, for whose end it waits so long (in milliseconds) without the lock, which they need to
     commit; `among_ours`: but beside those of this engine. `polite`: let Hudi's have their turn. `known`: the table as it was before; it is
-    what comes out where nothing has happened since, with all that was listed and opened for it.
+    what comes out where nothing has happened since, with all that was listed and opened for it. `joined`: participants join; not for an
+    action that changes only what they keep.
 
     Raises `TableNotFoundError` before anything is made if there is no table, or it disappears; `LockTimeoutError` with the holder, and
     `CommitConflictError` with the write that did not end in time.
     """
     with told_if_gone(storage):
-        yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, among_ours, polite, known)
+        yield from _locked(storage, lock_timeout_ms, corrupt_writes, alone_ms, among_ours, polite, known, joined)
 
 
 def _locked(
@@ -71,6 +73,7 @@ def _locked(
     among_ours: bool,
     polite: bool,
     known: TableState | None,
+    joined: bool,
 ) -> Iterator[TableState]:
     config = ConfigStore(storage).read()
     began, held = time.monotonic(), TableLock(storage, lock_timeout_ms).is_held
@@ -80,7 +83,7 @@ def _locked(
     with ExitStack() as asking:
         while True:
             with TableLock(storage, lock_timeout_ms, known=config):
-                state = _recovered(TableState.load(storage) if known is None else known.advance(), corrupt_writes)
+                state = _recovered(TableState.load(storage) if known is None else known.advance(), corrupt_writes, joined)
                 if known is not None and known.is_still(state):
                     state = known
                 others = _in_the_way(state, among_ours) if alone_ms is not None else ()
@@ -126,7 +129,7 @@ def check_nobody_committed(state: TableState) -> None:
         )
 
 
-def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
+def _recovered(state: TableState, corrupt_writes: bool, joined: bool) -> TableState:
     if state.may_be_moving:
         OtherLayout(state.storage, state.config, state.layout).remove()
         state = state.refresh()
@@ -141,4 +144,4 @@ def _recovered(state: TableState, corrupt_writes: bool) -> TableState:
     remove_leftovers(state)
     if not in_object_store(state.storage):  # where an incomplete object does not exist
         remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))
-    return join_all(state)
+    return join_all(state) if joined else state

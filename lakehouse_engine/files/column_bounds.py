@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from lakehouse_engine.files.footer import NAN_BOUNDS
 from lakehouse_engine.files.projection import from_floating, match_name
 
 
@@ -78,7 +79,8 @@ def _bounds_of_chunks(
     if not ends or None in ends or misleads(metadata, stored, metadata.schema.column(position).physical_type):
         return ColumnBounds(None, None, values, nulls, *sizes)
     least, greatest = (pa.concat_arrays([pa.repeat(end[place], 1) for end in ends if end is not None]) for place in (0, 1))
-    hides = pat.is_floating(stored) and not _COUNTS_NAN.match(metadata.created_by or "")
+    counts_nan = _COUNTS_NAN.match(metadata.created_by or "") or NAN_BOUNDS in (metadata.metadata or {})
+    hides = pat.is_floating(stored) and not counts_nan
     return ColumnBounds(pc.min(least), pc.max(greatest), values, nulls, *sizes, may_hide_nan=hides)
 
 

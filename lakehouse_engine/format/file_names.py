@@ -57,10 +57,12 @@ def file_id_of(name: str) -> str:
 
 
 def is_base_file_name(name: str) -> bool:
+    """True if the name, without a folder, is a base file's."""
     return _BASE_FILE.fullmatch(name) is not None
 
 
 def is_log_file_name(name: str) -> bool:
+    """True if the name, without a folder, is a log file's."""
     return _LOG_FILE.fullmatch(name) is not None
 
 

@@ -9,9 +9,11 @@ known without decoding one.
 from __future__ import annotations
 
 import itertools
+import math
+import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +27,11 @@ _MAGIC, _END = b"PAR1", 8
 _SCHEMA, _ROWS, _GROUPS, _TEXTS = 2, 3, 4, 5  # FileMetaData
 _CHUNKS, _BYTES, _GROUP_ROWS, _FIRST, _COMPRESSED = 1, 2, 3, 5, 6  # RowGroup
 _CHUNK_OFFSET, _ENTRY = 2, 3  # ColumnChunk
-_PATH, _RAW, _STORED, _DATA, _INDEX, _DICTIONARY, _PAGES, _BLOOM = 3, 6, 7, 9, 10, 11, 13, 14  # ColumnMetaData
+_TYPE, _PATH, _RAW, _STORED, _DATA, _INDEX, _DICTIONARY = 1, 3, 6, 7, 9, 10, 11  # ColumnMetaData
+_STATISTICS, _PAGES, _BLOOM = 12, 13, 14
+_OLD_MAX, _OLD_MIN, _MAX, _MIN = 1, 2, 5, 6  # Statistics
+_INFINITY = {4: struct.pack("<f", math.inf), 5: struct.pack("<d", math.inf)}  # of FLOAT and DOUBLE in Type
+_LOWEST = {4: struct.pack("<f", -math.inf), 5: struct.pack("<d", -math.inf)}
 _KIND, _ENCODING = 1, 2  # PageEncodingStats
 _DICTIONARY_PAGE, _BY_DICTIONARY = 2, frozenset({2, 8})  # PageType, Encoding
 
@@ -52,6 +58,18 @@ class Chunk:
         """Top-level column that this chunk belongs to."""
         path: ThriftList = self.entry.get(_ENTRY).get(_PATH)
         return str(path.values[0].decode("utf-8"))
+
+    @property
+    def lacks_bounds(self) -> bool:
+        """True for floating point numbers of a column without statistics, as earlier releases wrote them: Hudi takes them all for null."""
+        meta = self.entry.get(_ENTRY)
+        return meta.get(_TYPE) in _INFINITY and len(meta.get(_PATH).values) == 1 and meta.get(_STATISTICS) is None
+
+    def with_nan(self) -> Chunk:
+        """The chunk with bounds that hold NaN, too: its upper one is infinity. Spark and Hudi order NaN above all numbers, and Arrow leaves
+        it out of bounds.
+        """
+        return replace(self, entry=_with_nan(self.entry))
 
     @property
     def is_dictionary(self) -> bool:
@@ -109,6 +127,11 @@ class ChunkedFile:
         """Columns whose leaves are all stored as dictionaries in all row groups."""
         chunks = [chunk for group in self.groups for chunk in group.chunks]
         return frozenset(chunk.column for chunk in chunks) - {chunk.column for chunk in chunks if not chunk.is_dictionary}
+
+    @property
+    def lacks_bounds(self) -> bool:
+        """True if some chunk does (`Chunk.lacks_bounds`)."""
+        return any(chunk.lacks_bounds for group in self.groups for chunk in group.chunks)
 
     def has_schema_of(self, other: ChunkedFile) -> bool:
         """True if both files store the same columns in the same way."""
@@ -186,6 +209,28 @@ class ChunkAssembly:
     def _write(self, data: bytes | memoryview) -> None:
         self._target.write(data)
         self._size += len(data)
+
+
+def tail_with_nan(tail: bytes, places: Iterable[tuple[int, int]]) -> bytes:
+    """The end of a file, from its footer on, with bounds as by `Chunk.with_nan` for chunks by the numbers of their row group and leaf."""
+    footer = read_struct(tail[:-_END])
+    for group, leaf in places:
+        chunks = footer.get(_GROUPS).values[group].get(_CHUNKS).values
+        chunks[leaf] = _with_nan(chunks[leaf])
+    content = write_struct(footer)
+    return content + len(content).to_bytes(4, "little") + _MAGIC
+
+
+def _with_nan(entry: ThriftStruct) -> ThriftStruct:
+    meta: ThriftStruct = entry.get(_ENTRY).copy()
+    statistics, kind = meta.get(_STATISTICS).copy(), meta.get(_TYPE)
+    least = statistics.get(_MIN) or _LOWEST[kind]
+    for number, value in ((_OLD_MAX, _INFINITY[kind]), (_OLD_MIN, least), (_MAX, _INFINITY[kind]), (_MIN, least)):
+        statistics.set(number, BINARY, value)
+    meta.set(_STATISTICS, STRUCT, statistics)
+    changed = entry.copy()
+    changed.set(_ENTRY, STRUCT, meta)
+    return changed
 
 
 def _shifted(entry: ThriftStruct, shift: int) -> ThriftStruct:

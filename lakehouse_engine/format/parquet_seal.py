@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Callable
 from typing import Protocol
 
 import pyarrow as pa
@@ -103,12 +104,16 @@ class SealingSink:
         self._held = []
         return self._sums.texts()
 
-    def finish(self) -> int:
-        """Write the footer; returns the size of the file in bytes. Raises `FormatError` if the writer wrote rows after `hold`."""
+    def finish(self, change: Callable[[bytes], bytes] = bytes) -> int:
+        """Write the footer, changed by `change`; returns the size of the file in bytes. Raises `FormatError` if the writer wrote rows after
+        `hold`.
+        """
         tail = b"".join(self._held or ())
         if len(tail) != _tail_length(tail):
             raise FormatError("the Parquet writer wrote more than a footer at its end; this version of pyarrow cannot be used")
-        self._target.write(sealed_tail(tail))
+        changed = change(tail)
+        self._target.write(sealed_tail(changed))
+        self._size += len(changed) - len(tail)
         return self._size
 
 

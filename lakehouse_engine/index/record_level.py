@@ -116,10 +116,10 @@ class RecordLevelIndex:
     def _named(self, table: MetadataTable, batch: KeyedRows) -> Iterator[tuple[pa.Table, Rows]]:
         """Locations in the columns of `LOCATED`, and the batch's row for each."""
         if self.is_global:
-            yield from _located(table, batch.keys, None, None)
+            yield _located(table, batch.keys, None, None)
             return
         for partition, rows in batch.rows_by_partition.items():
-            yield from _located(table, batch.keys.take(pa.array(rows)), rows, partition)
+            yield _located(table, batch.keys.take(pa.array(rows)), rows, partition)
 
 
 def not_in_slice(table: str, key: str, piece: FileSlice) -> RecordIndexError:
@@ -139,23 +139,11 @@ def _wrong(table: str, key: str, group: FileGroupId, but: str) -> RecordIndexErr
     )
 
 
-def _located(table: MetadataTable, keys: pa.Array, rows: Rows | None, partition: str | None) -> Iterator[tuple[pa.Table, Rows]]:
-    """Locations of some keys, each with the batch's row. `rows[i]` is the row of key i (None: i)."""
+def _located(table: MetadataTable, keys: pa.Array, rows: Rows | None, partition: str | None) -> tuple[pa.Table, Rows]:
+    """Locations of some keys, each with the batch's row: the first of equal keys. `rows[i]` is the row of key i (None: i)."""
     found = record_locations(table, pc.unique(keys), partition)
-    for chosen in _rounds(found.column("key")):
-        located = found.take(pa.array(chosen))
-        at, number = matches(keys, located.column("key").combine_chunks())
-        yield located.take(pa.array(number)), at if rows is None else rows[at]
-
-
-def _rounds(keys: pa.ChunkedArray) -> Iterator[Rows]:
-    """Places of keys, so that no key is twice in a round: a key may be in several partitions."""
-    codes = np.asarray(keys.combine_chunks().dictionary_encode().indices).astype(np.int64)
-    order = np.argsort(codes, kind="stable").astype(np.int64)
-    sorted_codes = codes[order]
-    rank = np.arange(len(codes)) - np.searchsorted(sorted_codes, sorted_codes)
-    for number in range(int(rank.max(initial=-1)) + 1):
-        yield np.sort(order[rank == number])
+    at, number = matches(found.column("key"), keys)
+    return found.take(pa.array(at)), number if rows is None else rows[number]
 
 
 def _by_group(named: Sequence[tuple[pa.Table, Rows]]) -> Iterator[tuple[FileGroupId, Rows]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.index.base import Index
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
@@ -16,6 +16,7 @@ from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import BUCKET_HASH_FIELD, INDEX_TYPE, NUM_BUCKETS, STORED_PREFIX, WriteOptions
+from lakehouse_engine.options.unavailable import PARTITIONED_RECORD_INDEX
 from lakehouse_engine.view.table_state import TableState
 
 INDEXES: Mapping[str, Callable[[TableConfig, WriteOptions], Index]] = {
@@ -63,8 +64,13 @@ def _record_level(config: TableConfig, *, is_global: bool) -> RecordLevelIndex:
 
 
 def check_index(config: TableConfig, options: WriteOptions) -> None:
-    """Raise `OptionError` for an index that the table cannot have: one of record keys, and it has none."""
-    INDEXES[stored_index_type(config) if options.index_type == "AUTO" else options.index_type](config, options)
+    """Raise for an index that the table cannot have: `OptionError` for one of record keys if it has none, and `UnavailableError` for a
+    record index of each partition, which no table of this engine gets.
+    """
+    chosen = stored_index_type(config) if options.index_type == "AUTO" else options.index_type
+    if chosen == "RECORD_LEVEL_INDEX":
+        raise UnavailableError(f"{INDEX_TYPE.key}={chosen}: {PARTITIONED_RECORD_INDEX}", table=config.name)
+    INDEXES[chosen](config, options)
 
 
 def is_global_anew(options: WriteOptions) -> bool:

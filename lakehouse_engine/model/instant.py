@@ -49,6 +49,8 @@ _WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_C
 
 
 class State(StrEnum):
+    """State of an instant; each has a file on the timeline."""
+
     REQUESTED = "requested"
     INFLIGHT = "inflight"
     COMPLETED = "completed"

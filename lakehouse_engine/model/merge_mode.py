@@ -31,6 +31,8 @@ PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 
 
 class MergeMode(StrEnum):
+    """Values of `hoodie.record.merge.mode`."""
+
     EVENT_TIME = "EVENT_TIME_ORDERING"
     COMMIT_TIME = "COMMIT_TIME_ORDERING"
     CUSTOM = "CUSTOM"

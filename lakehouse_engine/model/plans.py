@@ -25,6 +25,8 @@ class HoodieInstantInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieCompactionStrategy:
+    """Strategy that made a compaction plan, as the plan names it."""
+
     compactor_class_name: str | None = None
     strategy_params: dict[str, str] | None = None
     version: int | None = 1
@@ -220,6 +222,8 @@ class HoodieClusteringGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieClusteringStrategy:
+    """Strategy of a clustering plan, as the plan names it."""
+
     strategy_class_name: str | None = None
     strategy_params: dict[str, str] | None = None
     version: int | None = 1
@@ -227,6 +231,8 @@ class HoodieClusteringStrategy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoodieClusteringPlan:
+    """Plan of a clustering: groups of slices that are written again together."""
+
     input_groups: tuple[HoodieClusteringGroup, ...] | None = None
     strategy: HoodieClusteringStrategy | None = None
     extra_metadata: dict[str, str] | None = None

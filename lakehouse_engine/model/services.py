@@ -86,6 +86,15 @@ class VersionChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataTableChange:
+    """What was done to a metadata table. `partitions` are there now; some may be `dropped` first and then `built`."""
+
+    partitions: tuple[str, ...]
+    built: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
     """`instant` is the rollback, `rolled_back` the removed instant."""
 

@@ -35,6 +35,8 @@ UNFINISHED_KEY = "lakehouse.unfinished.build"
 
 
 class TableType(StrEnum):
+    """Values of `hoodie.table.type`."""
+
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
 

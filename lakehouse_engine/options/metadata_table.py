@@ -57,8 +57,8 @@ _PARTITIONS: tuple[tuple[str, Option[bool | None]], ...] = (
     ("record_index", RECORD_INDEX_ENABLE),
     ("partition_stats", PARTITION_STATS_ENABLE),
 )
-RECORD_LEVEL_INDEXES = ("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX")
-"""Values of `hoodie.index.type` that ask the partition `record_index`."""
+_ASKS_FOR_RECORD_INDEX = "GLOBAL_RECORD_LEVEL_INDEX"
+"""Value of `hoodie.index.type` that needs the partition `record_index`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class MetadataTableOptions:
         enable = METADATA_ENABLE.read(raw)
         asked = {name: option.read(raw) for name, option in _PARTITIONS}
         keys = {name: option.key for name, option in _PARTITIONS}
-        if (index := INDEX_TYPE.read(raw)) in RECORD_LEVEL_INDEXES:
+        if (index := INDEX_TYPE.read(raw)) == _ASKS_FOR_RECORD_INDEX:
             if asked["record_index"] is False:
                 raise OptionError(f"{INDEX_TYPE.key}={index} contradicts {keys['record_index']}=false: keep one of the two")
             if asked["record_index"] is None:

@@ -16,7 +16,7 @@ AUTO_UPGRADE = (
 )
 PARTITIONED_RECORD_INDEX = (
     "a record index for each partition is kept where Hudi made one, and not built in this version; the global one is"
-    " (hoodie.metadata.global.record.level.index.enable)"
+    " (hoodie.metadata.global.record.level.index.enable, hoodie.index.type=RECORD_INDEX)"
 )
 INDEXES = (
     "indexes of the metadata table are not available in this version; how rows are found by key is an option of the table"

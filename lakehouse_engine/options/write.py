@@ -50,7 +50,7 @@ INDEX_TYPE = Option(
     "AUTO",
     "How the file group of a key is found. AUTO: as the table was created (GLOBAL_SIMPLE by default); SIMPLE for another writer's table."
     " A write may not ask for an index of one partition where the table's is global. GLOBAL_RECORD_LEVEL_INDEX (RECORD_INDEX, RECORD_LEVEL)"
-    " and RECORD_LEVEL_INDEX ask the metadata table, which gets a record index then.",
+    " asks the metadata table, which gets a record index then; RECORD_LEVEL_INDEX one of each partition, where Hudi made it.",
 )
 UPDATE_PARTITION_PATH = Option(
     "hoodie.simple.index.update.partition.path",

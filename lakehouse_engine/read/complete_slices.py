@@ -41,6 +41,7 @@ METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 
 
 def refuse_bootstrapped(state: TableState, slices: Sequence[FileSlice]) -> None:
+    """Raise `UnsupportedTableError` if rows of a slice are outside of the table (Hudi's metadata-only bootstrap)."""
     if any(piece.base_file is not None and piece.base_file.instant_time == METADATA_BOOTSTRAP_INSTANT for piece in slices):
         raise UnsupportedTableError(
             "the table was bootstrapped with METADATA_ONLY, and rows are still in the source files outside of it; copy the rows"

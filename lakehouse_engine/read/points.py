@@ -1,7 +1,7 @@
 """Finds the files of a query by record key: the record index of the metadata table names them, and no other is opened.
 
-The record index says where keys are now. It is asked only if the table has not changed since the query's state was read, and it is passed
-over where it may lack rows, or where the text of a key is not certain.
+The record index says where keys are now, logs included. So it is asked for snapshots of the newest rows only, if the table has not changed
+since the query's state was read, and it is passed over where it may lack rows, or where the text of a key is not certain.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def plan_query(
         if not query.deleted:
             found = replace(found, hidden=hidden_column(now.config, found.schema))
         if not paths:
-            is_newest = query.kind != "incremental" and query.as_of is None
+            is_newest = query.kind == "snapshot" and query.as_of is None
             return without_ruled_out_by_index(now, without_other_keys(now, found) if is_newest else found)
         foreign = may_be_foreign(now) or _has_retyped(now, found)
         return replace(found, rules=path_rules(now, found.schema, trusted=trusts), foreign=foreign)

@@ -8,6 +8,8 @@ from lakehouse_engine.compat import StrEnum
 
 
 class DisorderKind(StrEnum):
+    """Kind of something that `repair` finds."""
+
     DEAD_WRITE = "dead_write"
     UNFINISHED_ROLLBACK = "unfinished_rollback"
     UNFINISHED_RESTORE = "unfinished_restore"

@@ -35,6 +35,7 @@ def staged_rows(state: TableState) -> Iterator[Disorder]:
 
 
 def temporary_files(state: TableState) -> Iterator[Disorder]:
+    """Temporary files of killed processes, to be removed."""
     for entry in all_dead_temporaries(state.storage):
         message = f"{entry.size} bytes that a killed process was about to publish: they are removed"
         yield Disorder(DisorderKind.TEMPORARY_FILE, entry.path, message)

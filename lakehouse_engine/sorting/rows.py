@@ -31,9 +31,9 @@ def sort_order(table: pa.Table, columns: Sequence[str], layout: SortLayout) -> n
     """Row numbers in the order of a layout. Raises as `sort_rows`."""
     names = chosen_columns(table.schema, columns)
     if layout is SortLayout.LINEAR or len(names) == 1:
-        return _linear_order(table.select(names))
+        return linear_order(table.select(names))
     ranges = Ranges.of(sample_of(table.select(names)), names)
-    return _stable_order(_places(table, names, layout, ranges))
+    return stable_order(_places(table, names, layout, ranges))
 
 
 def curve_keys(table: pa.Table, columns: Sequence[str], layout: SortLayout, ranges: Ranges) -> pa.Array:
@@ -61,7 +61,8 @@ def _places(table: pa.Table, columns: Sequence[str], layout: SortLayout, ranges:
     return places(ranges.of_rows(table, columns), ranges.bits, layout)
 
 
-def _linear_order(table: pa.Table) -> npt.NDArray[np.int64]:
+def linear_order(table: pa.Table) -> npt.NDArray[np.int64]:
+    """Row numbers in the order by all columns, whose types `check_ordered` accepts. Equal rows keep their order."""
     arrays: list[pa.Array] = []
     for column in table.columns:
         values = ordered(column)
@@ -72,7 +73,8 @@ def _linear_order(table: pa.Table) -> npt.NDArray[np.int64]:
     return np.asarray(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])).astype(np.int64)
 
 
-def _stable_order(keys: Keys) -> npt.NDArray[np.int64]:
+def stable_order(keys: Keys) -> npt.NDArray[np.int64]:
+    """Row numbers in the order of places on a curve. Equal rows keep their order."""
     return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
 
 

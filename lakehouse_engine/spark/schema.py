@@ -119,6 +119,7 @@ def to_spark_schema(schema: pa.Schema) -> spark.StructType:
 
 
 def to_spark_type(kind: pa.DataType) -> spark.DataType:
+    """Spark type of a canonical Arrow type."""
     if pa.types.is_decimal(kind):
         return spark.DecimalType(kind.precision, kind.scale)
     if pa.types.is_map(kind):

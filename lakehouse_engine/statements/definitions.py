@@ -55,14 +55,17 @@ COMBINE = {"hoodie.combine.before.insert": "true"}
 
 
 def create_schema(run: Execution, statement: CreateSchema) -> None:
+    """Create a schema."""
     run.catalog.create_schema(statement.schema, comment=statement.comment, if_not_exists=statement.if_not_exists)
 
 
 def drop_schema(run: Execution, statement: DropSchema) -> None:
+    """Drop a schema; with `CASCADE` also what is in it."""
     run.catalog.drop_schema(statement.schema, cascade=statement.cascade, if_exists=statement.if_exists)
 
 
 def use_schema(run: Execution, statement: UseSchema) -> None:
+    """Set the current schema. Raises `OptionError` if it does not exist."""
     found = run.catalog.find_schema(statement.schema)
     if found is None:
         raise OptionError(f"there is no schema {statement.schema}; the warehouse has {', '.join(run.catalog.schemas()) or 'none'}")
@@ -90,10 +93,12 @@ def create_view(run: Execution, statement: CreateView) -> None:
 
 
 def drop_view(run: Execution, statement: DropView) -> None:
+    """Drop a stored view."""
     run.catalog.drop_view(run.pins.name(statement.name), if_exists=statement.if_exists)
 
 
 def drop_table(run: Execution, statement: DropTable) -> None:
+    """Drop a table with its rows."""
     run.catalog.drop_table(run.pins.name(statement.name), if_exists=statement.if_exists)
 
 
@@ -141,6 +146,7 @@ def filled(
 
 
 def keep_comments(run: Execution, name: RelationName, statement: CreateTable) -> None:
+    """Store the comments of a new table and its columns."""
     columns = {column.name: column.comment for column in statement.columns if column.comment}
     if statement.comment is not None or columns:
         run.catalog.set_comments(name, statement.comment, columns)
@@ -181,6 +187,7 @@ def options_of(config: TableConfig) -> dict[str, str]:
 
 
 def short_type(config: TableConfig) -> str:
+    """The table type as users give it: `cow` or `mor`."""
     return "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"
 
 
@@ -256,6 +263,7 @@ def _as_written(names: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:
 
 
 def rename_relation(run: Execution, statement: RenameRelation) -> None:
+    """Rename a table or stored view; a new name without a schema stays in the old one's."""
     old = run.pins.name(statement.name)
     new = RelationName(old.schema, statement.new_name[0]) if len(statement.new_name) == 1 else run.pins.name(statement.new_name)
     if run.catalog.is_view(old):
@@ -265,15 +273,18 @@ def rename_relation(run: Execution, statement: RenameRelation) -> None:
 
 
 def set_table_properties(run: Execution, statement: SetProperties) -> None:
+    """Store options in the table."""
     set_properties(run.table(statement.name).storage, dict(statement.properties), lock_timeout_ms=LOCK_TIMEOUT_MS.default)
 
 
 def unset_table_properties(run: Execution, statement: UnsetProperties) -> None:
+    """Remove options that the table stores."""
     changes = dict.fromkeys(statement.keys)
     set_properties(run.table(statement.name).storage, changes, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
 
 
 def comment_on(run: Execution, statement: Comment) -> None:
+    """Set or remove the comment of a relation or column."""
     if len(statement.name) < 2 and statement.column is None and run.pins.current_schema is None:
         raise MissingOptionError("a comment needs schema.name")
     name = run.pins.name(statement.name)
@@ -284,6 +295,7 @@ def comment_on(run: Execution, statement: Comment) -> None:
 
 
 def comment_on_schema(run: Execution, statement: CommentOnSchema) -> None:
+    """Set or remove the comment of a schema."""
     run.catalog.set_schema_comment(statement.schema, statement.comment)
 
 

@@ -104,6 +104,7 @@ def refresh_materialized_view(run: Execution, statement: RefreshMaterializedView
 
 
 def drop_materialized_view(run: Execution, statement: DropMaterializedView) -> None:
+    """Drop a materialized view with its rows."""
     if statement.if_exists and run.catalog.find(run.pins.name(statement.name)) is None:
         return
     name, _, _ = _view(run, statement.name)

@@ -13,6 +13,8 @@ Progress = Callable[[str, int, int], None]
 
 
 class FindingKind(StrEnum):
+    """Kind of a finding of `verify`."""
+
     CORRUPT_INSTANT = "corrupt_instant"
     CORRUPT_ARCHIVE = "corrupt_archive"
     CORRUPT_CHECKPOINT = "corrupt_checkpoint"

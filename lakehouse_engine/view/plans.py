@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse_engine.errors import StorageError
+from lakehouse_engine.errors import InstantNotFoundError, StorageError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieRequestedReplaceMetadata
 from lakehouse_engine.timeline.heartbeats import live_heartbeat
@@ -26,7 +26,10 @@ def clustering_groups(state: TableState, instant: Instant) -> list[tuple[str, st
 
 
 def is_plan(state: TableState, instant: Instant) -> bool:
-    """True if a pending instant is the plan of a table service: it waits for an executor and is not a dead write."""
+    """True if a pending instant is the plan of a table service: it waits for an executor and is not a dead write.
+
+    False for a plan that is gone since the timeline was listed: a restore, a rollback or a write may take it back at any moment.
+    """
     if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
         return True
     return may_cluster(instant) and _is_clustering(state, instant)
@@ -38,10 +41,10 @@ def may_cluster(instant: Instant) -> bool:
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:
-    requested = Instant(instant.requested_time, instant.action, State.REQUESTED)
-    if state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}") is None:
+    try:
+        return bool(clustering_groups(state, instant))
+    except InstantNotFoundError:
         return False
-    return bool(clustering_groups(state, instant))
 
 
 def oldest_overtaken(state: TableState) -> str | None:

@@ -28,7 +28,7 @@ from lakehouse_engine.record.keys.keygen import KeyGenerator, root_columns
 from lakehouse_engine.record.merging.deletions import DeleteMarks
 from lakehouse_engine.record.merging.mergers import RecordMerger, storing_as_given
 from lakehouse_engine.record.merging.ordering_fields import OrderingFields
-from lakehouse_engine.record.merging.payloads import merger_of, payload_of
+from lakehouse_engine.record.merging.payloads import Payload, merger_of, payload_of
 from lakehouse_engine.record.merging.soft_deletes import SoftDeletes, check_soft_deletes, with_deleted_at
 from lakehouse_engine.record.schema import check_reserved, reconcile, typed_nulls
 from lakehouse_engine.record.types import canonical_schema
@@ -145,19 +145,12 @@ class WriteContext:
 def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     """Determine schema, keys, index and merger of a write, or refuse it. Nothing has been written yet."""
     config, request = state.config, with_ordering(state, request)
-    _check_table(config, request)
-    check_generated(state, generated_columns(state, request), request.generated)
-    check_readable(state)
-    if request.operation in _MERGES:
-        check_not_bootstrapped(state)
-    _check_given_columns(config, request)
+    _check_possible(state, request)
     schema = _write_schema(state, request)
     moved = not request.options.update_partition_path
     generator = key_generator_for(state, table_schema(state) or schema, request.options.key_generator, moved=moved)
     ntz = _has_ntz(schema)
-    payload = payload_of(config, request.options.payload_class)
-    payload.check_columns(schema)
-    payload.check_marker(request.options.delete_marker)
+    payload = _payload(config, request.options, schema)
     _check_columns(config, request, OrderingFields.of(config.ordering_fields, table_schema(state) or schema))
     _check_update_columns(config, request, schema)
     updated = _updated_columns(config, request, schema)
@@ -165,8 +158,6 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     if request.operation in _MERGES and looks_everywhere(request, index):
         check_complete(state)
     marks = payload.delete_marks({**config.properties, **request.options.delete_marker})
-    if config.deletes_softly:
-        check_soft_deletes(config, payload)
     return WriteContext(
         storage=state.storage,
         config=config,
@@ -185,6 +176,26 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
         single_rows=request.single_rows,
         unsaid_by_logs=request.as_given and storing_as_given(payload.merger) is not payload.merger,
     )
+
+
+def _check_possible(state: TableState, request: WriteRequest) -> None:
+    """Raise what rules the write out without its schema: by the table, its generated columns, or the given columns."""
+    _check_table(state.config, request)
+    check_generated(state, generated_columns(state, request), request.generated)
+    check_readable(state)
+    if request.operation in _MERGES:
+        check_not_bootstrapped(state)
+    _check_given_columns(state.config, request)
+
+
+def _payload(config: TableConfig, options: WriteOptions, schema: pa.Schema) -> Payload:
+    """The payload by which the write merges. Raises for columns, a delete marker or soft deletes that do not go with it."""
+    payload = payload_of(config, options.payload_class)
+    payload.check_columns(schema)
+    payload.check_marker(options.delete_marker)
+    if config.deletes_softly:
+        check_soft_deletes(config, payload)
+    return payload
 
 
 def _arrangement(config: TableConfig, request: WriteRequest, schema: pa.Schema) -> Arrangement:

@@ -40,6 +40,7 @@ SECONDS = [
         lambda rows, _: {key: row for key, row in rows.items() if key != "a"},
     ),
     Second("compaction", lambda table, _: table.compact(), types=("mor",)),
+    Second("clustering", lambda table, _: table.cluster("v")),
     Second("clean", lambda table, _: table.clean(1)),
     Second("archive", lambda table, _: table.archive(2, 3)),
     Second("savepoint", lambda table, _: table.savepoint(name="between")),

@@ -168,6 +168,18 @@ def _clustering_scheduled(table_type: str) -> Made:
     return made
 
 
+def _clustered(table_type: str) -> Made:
+    """As `_spread`, clustered."""
+    made = _spread(table_type)
+    return made.then(lambda table: table.cluster("v"), made.rows)
+
+
+def _clustered_and_updated(table_type: str) -> Made:
+    """As `_clustered`, with an update of a file that the clustering made."""
+    made, a4 = _clustered(table_type), ("a", 4, "x", "a4")
+    return made.then(lambda table: table.upsert(batch([a4])), {**made.rows, **by_key(a4)})
+
+
 def _served(table_type: str) -> Made:
     """A savepoint of the second commit; then updates, a compaction, an overwritten partition and another update: slices for a clean."""
     made = _start(table_type)
@@ -312,6 +324,10 @@ SERVICES = [
         lambda table: table.upsert(batch([("a", 3, "x", "a3"), _H]), delete_keys=pa.table({"id": ["c"]})),
         by_key(("a", 3, "x", "a3"), _B, _D, _G, ("i", 3, "x", "i1"), _H),
     ),
+    Scenario("rollback of a planned clustering", _clustering_scheduled, lambda table: table.rollback(_planned(table))),
+    Scenario("rollback of a clustering", _clustered, lambda table: table.rollback(), goes_back=-2),
+    Scenario("restore over a clustering", _clustered_and_updated, lambda table: table.restore(to=_second(table)), goes_back=1),
+    Scenario("restore to a clustering", _clustered_and_updated, lambda table: table.restore(to=table.instants()[-2]), goes_back=-2),
     Scenario("restore over a planned clustering", _clustering_scheduled, lambda table: table.restore(to=_second(table)), goes_back=1),
     Scenario("clean", _served, lambda table: table.clean(1), again=True),
     Scenario("archive", _cleaned, lambda table: table.archive(2, 3), again=True),
@@ -334,6 +350,12 @@ SERVICES = [
 
 def _second(table: LocalTable) -> str:
     return [instant.requested_time for instant in table.state.timeline.completed().writes()][1]
+
+
+def _planned(table: LocalTable) -> str:
+    """The clustering that is planned."""
+    state = table.state
+    return next(one.requested_time for one in state.timeline.pending() if one.action is state.layout.clustering_action)
 
 
 CASES = [Case(scenario, kind) for scenario in [*WRITES, *SERVICES] for kind in scenario.types]

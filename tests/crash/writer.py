@@ -73,6 +73,7 @@ class Writer:
             "restore": self.restore,
             "clean": lambda: self.table.clean(2),
             "archive": lambda: self.table.archive(4, 6, retain=2),
+            "cluster": lambda: self.table.cluster("n"),
         }
         if self.merge_on_read:
             services["compact"] = self.table.compact

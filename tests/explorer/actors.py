@@ -12,6 +12,7 @@ from lakehouse_engine.commit.expected import ExpectedState, repeated
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import (
     ChangedSinceReadError,
+    ClusteringError,
     CommitOutcomeUnknownError,
     LakehouseError,
     LateAttemptError,
@@ -337,6 +338,42 @@ def compact() -> Act:
 
 def run_compaction() -> Act:
     return lambda me: me.attempt(lambda: me.table.run_compaction())
+
+
+def cluster(*order_by: str) -> Act:
+    """Schedule and run."""
+    return lambda me: me.attempt(lambda: me.table.cluster(*order_by))
+
+
+def run_clustering() -> Act:
+    return lambda me: me.attempt(lambda: me.table.run_clustering())
+
+
+def until_clustered(*order_by: str, attempts: int) -> Act:
+    """Schedule and run, again while writers change all of the plan; once as often as there are writes it must be done."""
+
+    def act(me: Me) -> None:
+        for _ in range(attempts):
+            try:
+                if me.table.cluster(*order_by).state == "completed":
+                    return
+            except ClusteringError as error:  # noqa: PERF203 - an attempt is a whole clustering
+                me.failed.append(error)
+        raise AssertionError(f"{attempts} clusterings came to nothing: {me.failed}")
+
+    return act
+
+
+def rollback_of_plan() -> Act:
+    """The oldest plan of a clustering that is pending, if there is one."""
+
+    def act(me: Me) -> None:
+        state = me.table.state
+        pending = [one.requested_time for one in state.timeline.pending() if one.action is state.layout.clustering_action]
+        if pending:
+            me.attempt(lambda: me.table.rollback(pending[0]))
+
+    return act
 
 
 def in_turn(*acts: Act) -> Act:

@@ -6,13 +6,11 @@ from functools import partial
 
 from lakehouse_engine.errors import CommitConflictError, InstantCleanedError, MissingFileError, RollbackError, TimelineRestoredError
 from tests.explorer import actors as do
-from tests.explorer.scenarios import A2, A5, B2, B5, C2, D1, E1, F1, G1, MOR, Scenario, aged, logged, plain, planned, saved
+from tests.explorer.scenarios import A2, A5, B2, C2, D1, E1, F1, G1, NINE, Scenario, aged, logged, plain, saved
 from tests.explorer.turns import CRASH, LOST, PAUSE
 
-NINE = {"hoodie.write.table.version": "9", "hoodie.index.type": "SIMPLE"}
-"""Keys are looked up in their partition: with a global index a writer keeps the lock."""
 _plain, _logged, _saved = partial(plain, properties=NINE), partial(logged, properties=NINE), partial(saved, properties=NINE)
-_aged, _planned = partial(aged, properties=NINE), partial(planned, properties=NINE)
+_aged = partial(aged, properties=NINE)
 
 _A, _C = ("a", 0, "x", ""), ("c", 0, "y", "")
 _OTHER_A, _OTHER_D = ("a", 2, "x", "other"), ("d", 1, "x", "other")
@@ -58,8 +56,6 @@ AT_ONCE = (
         {"serves": do.in_turn(do.clean(), do.archive()), "one": do.upsert(A5), "two": do.upsert(("a", 5, "x", "a6"))},
         may_fail={"serves": (InstantCleanedError,)},
     ),
-    Scenario("at once: compaction beside writes", _logged, {"compacts": do.compact(), "one": do.upsert(A5), "two": do.upsert(C2)}, (MOR,)),
-    Scenario("at once: compaction of a plan", _planned, {"runs": do.run_compaction(), "one": do.upsert(A5), "two": do.upsert(B5)}, (MOR,)),
     Scenario("at once: another column meanwhile", _plain, {"one": do.upsert_staged(A2, D1), "adds": do.add_column("w")}),
     Scenario(
         "at once: dying writers",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tests.explorer.at_once import AT_ONCE
 from tests.explorer.run import Case
 from tests.explorer.scenarios import SCENARIOS
+from tests.explorer.services import SERVICES, SERVICES_AT_ONCE
 from tests.support.versions import VERSIONS
 
 CASES = (
-    *(Case(scenario, kind, version) for version in VERSIONS for scenario in SCENARIOS for kind in scenario.kinds),
-    *(Case(scenario, kind, 9) for scenario in AT_ONCE for kind in scenario.kinds),
+    *(Case(scenario, kind, version) for version in VERSIONS for scenario in (*SCENARIOS, *SERVICES) for kind in scenario.kinds),
+    *(Case(scenario, kind, 9) for scenario in (*AT_ONCE, *SERVICES_AT_ONCE) for kind in scenario.kinds),
 )

@@ -27,6 +27,7 @@ import lakehouse_engine.write.operation as operation
 from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.manifest.named import NamedFiles
 from lakehouse_engine.model.instant import Instant, format_instant_time
+from lakehouse_engine.services.cluster.clustering import Clustering
 from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.view.table_state import TableState
@@ -170,6 +171,10 @@ def looked_up_keys_are_no_conflict(patch: Patch) -> None:
     patch.setattr(overtaken, "keeps_rows", lambda config, instant, metadata: True)
 
 
+def clusterings_are_published_as_they_ran(patch: Patch) -> None:
+    patch.setattr(Clustering, "settle", lambda self, job, metadata, state: metadata)
+
+
 Mutant = Callable[[Patch], None]
 
 MUTANTS: list[tuple[Mutant, str]] = [
@@ -194,6 +199,8 @@ MUTANTS: list[tuple[Mutant, str]] = [
     (live_stages_go, "rows that are staged, cow"),
     (readers_do_not_look_again, "clean and archive beside a reader, cow"),
     (restore_does_not_count_from_its_plan, "restore and a reader, cow"),
+    (clusterings_are_published_as_they_ran, "clustering beside a counter, cow"),
+    (clusterings_are_published_as_they_ran, "clustering beside a counter, mor"),
     (conflicts_are_not_looked_for, "at once: two upserts of one file, cow"),
     (conflicts_are_not_looked_for, "at once: two upserts of one file, mor"),
     (file_groups_are_no_conflict, "at once: two inserts into one small file, cow"),

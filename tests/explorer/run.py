@@ -18,7 +18,7 @@ from tests.crash.timeline import Violation, expect
 from tests.explorer.actors import RECONCILE_SCHEMA, Me
 from tests.explorer.disk import Disk, Turned
 from tests.explorer.oracle import LOCK, Oracle, Rows
-from tests.explorer.scenarios import Scenario, Start
+from tests.explorer.scenarios import MOR, Scenario, Start
 from tests.explorer.turns import LOST, Schedule, Step, Turns
 from tests.explorer.world import BEGINNING, World, in_world
 from tests.support.local_table import LocalTable
@@ -154,6 +154,7 @@ def _check_end(case: Case, disk: Disk, oracle: Oracle, world: World, seen: Seen,
     after = look(disk, COLUMNS)
     expect(after.rows == rows, f"after the next write rows are {after.rows}, not {rows}")
     check_recovered(disk, after)
+    _serve(case, disk, table, rows)
     _check_leftovers(disk, table, after.pending)
     oracle.moments[written] = table.state.order.moment(written)
     for time, then in {**oracle.at, written: rows}.items():
@@ -161,6 +162,17 @@ def _check_end(case: Case, disk: Disk, oracle: Oracle, world: World, seen: Seen,
     report = verify(table.state)
     expect(not report.findings, f"verify finds {report.findings}")
     seen.shapes.add(state)
+
+
+def _serve(case: Case, disk: Disk, table: LocalTable, rows: Rows) -> None:
+    """Every plan of a service that is pending can be carried out, and changes no row."""
+    services = (table.run_compaction, table.run_clustering) if case.kind == MOR else (table.run_clustering,)
+    for run in services:
+        while run().instant is not None:
+            pass
+    served = look(disk, COLUMNS)
+    expect(served.rows == rows, f"after the services rows are {served.rows}, not {rows}")
+    check_recovered(disk, served, services=("logcompaction", "clean"))
 
 
 def _check_moment(case: Case, table: LocalTable, time: str, then: Rows) -> None:

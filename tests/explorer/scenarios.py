@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakehouse_engine.errors import (
-    CompactionError,
     InstantCleanedError,
     InstantNotFoundError,
     LakehouseError,
-    LateAttemptError,
     LockTimeoutError,
     MissingFileError,
     RollbackError,
@@ -31,6 +29,8 @@ from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
 COW, MOR = "cow", "mor"
 BOTH = (COW, MOR)
+NINE = {"hoodie.write.table.version": "9", "hoodie.index.type": "SIMPLE"}
+"""Keys are looked up in their partition: with a global index a writer keeps the lock."""
 
 
 @dataclass
@@ -112,20 +112,6 @@ def aged(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     return start
 
 
-def planned(kind: str, properties: Mapping[str, str] | None = None) -> Start:
-    """A compaction that waits for whoever runs it."""
-    start = logged(kind, properties)
-    start.table.schedule_compaction()
-    return start
-
-
-def planned_later(kind: str) -> Start:
-    """A savepoint, and a compaction that is planned after it."""
-    start = saved(kind)
-    start.table.schedule_compaction()
-    return start
-
-
 @dataclass(frozen=True)
 class Scenario:
     """`acts` by actor, in the order in which they go on by themselves. `may_fail`: what an actor may be told instead of success.
@@ -149,9 +135,6 @@ class Scenario:
 A2, A3, B2, C2 = ("a", 2, "x", "a2"), ("a", 3, "x", "a3"), ("b", 2, "x", "b2"), ("c", 2, "y", "c2")
 A5, A6, B5, D1, E1 = ("a", 5, "x", "a5"), ("a", 5, "x", "a6"), ("b", 5, "x", "b5"), ("d", 1, "x", "d1"), ("e", 1, "x", "e1")
 F1, G1 = ("f", 1, "y", "f1"), ("g", 1, "w", "g1")
-
-_OVERTAKEN = (CompactionError, LateAttemptError, MissingFileError)
-"""A restore keeps executors out by the file of their lock, which storages in memory have none of: it may take the logs that one reads."""
 
 SCENARIOS = (
     Scenario("two upserts of one file", plain, {"one": do.upsert(A2, D1), "two": do.upsert(("a", 2, "x", "other"), B2)}),
@@ -235,30 +218,6 @@ SCENARIOS = (
         may_fail={"reads": (MissingFileError,)},
     ),
     Scenario("clean beside a counter", aged, {"cleans": do.clean(), "one": do.increment_by_state("n"), "two": do.upsert(A5)}),
-    Scenario("compaction beside writes", logged, {"compacts": do.compact(), "one": do.upsert(A5), "two": do.upsert(B5, A6)}, (MOR,)),
-    Scenario("compaction beside a counter", planned, {"runs": do.run_compaction(), "one": do.increment_by_state("n")}, (MOR,)),
-    Scenario(
-        "compaction beside a follower",
-        planned,
-        {"runs": do.run_compaction(), "one": do.upsert(A5), "follows": do.follower()},
-        (MOR,),
-    ),
-    Scenario("two executors", planned, {"runs": do.run_compaction(), "too": do.run_compaction(), "one": do.delete("a")}, (MOR,)),
-    Scenario("compaction beside an overwrite", planned, {"runs": do.run_compaction(), "one": do.overwrite(D1)}, (MOR,)),
-    Scenario(
-        "compaction beside a restore",
-        planned_later,
-        {"runs": do.run_compaction(), "restores": do.restore("good"), "one": do.upsert(A5)},
-        (MOR,),
-        may_fail={"runs": _OVERTAKEN, "restores": (RollbackError,)},
-    ),
-    Scenario(
-        "compaction and a restore",
-        planned_later,
-        {"runs": do.run_compaction(), "restores": do.restore("good")},
-        (MOR,),
-        may_fail={"runs": _OVERTAKEN, "restores": (RollbackError,)},
-    ),
     Scenario(
         "dying writers",
         plain,
@@ -281,9 +240,6 @@ SCENARIOS = (
         faults=(CRASH,),
         faulty=("back",),
         may_fail={"back": (RollbackError,)},
-    ),
-    Scenario(
-        "a dying executor", planned, {"runs": do.run_compaction(), "one": do.upsert(A5)}, (MOR,), faults=(CRASH, PAUSE), faulty=("runs",)
     ),
     Scenario(
         "a dying clean",

@@ -72,6 +72,12 @@ def test_replay_finds_a_case_by_its_name() -> None:
     assert len(outcome.trace) > 100
 
 
+@pytest.mark.parametrize("call", [6, 7])
+def test_a_plan_that_a_restore_takes_back_while_it_is_looked_at_is_not_run(call: int) -> None:
+    outcome = replay("clustering and a restore, cow", ("runs", "restores"), [Event(call, "restores")])
+    assert outcome.trace[call].actor == "restores"
+
+
 @pytest.mark.parametrize(
     ("one", "other", "matters"),
     [

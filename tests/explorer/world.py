@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -29,6 +29,7 @@ import lakehouse_engine.timeline.lock as lock
 import lakehouse_engine.timeline.processes as processes
 import lakehouse_engine.write.operation as operation
 from lakehouse_engine.compat import UTC
+from lakehouse_engine.storage.base import Storage
 from tests.explorer import hudi
 from tests.explorer.turns import HERE, TurnLock, Turns
 
@@ -126,6 +127,32 @@ def _locked_properties() -> list[Any]:
     return [one for one in found if one.func.__module__.startswith("lakehouse_engine")]
 
 
+class _LockFile:
+    """The file that a lock of a plan or of a write leaves on a local disk. Which actor has the lock `TurnLock` knows."""
+
+    def __init__(self, storage: Storage, file: str) -> None:
+        self._storage, self._file = storage, file
+
+    def acquire(self, deadline: float, on_wait: Callable[[], None]) -> None:
+        if self._storage.head(self._file) is None:
+            self._storage.create(self._file, b"")
+
+    def release(self) -> None:
+        """The file stays."""
+
+    def confirm(self) -> bool:
+        return True
+
+    def keep(self) -> None:
+        """It does not expire."""
+
+    def forget(self) -> None:
+        """No actor forks."""
+
+    def holder(self) -> None:
+        """The file does not say."""
+
+
 class _NoThread:
     """A heartbeat that is never written anew: who is paused for long has one that is expired."""
 
@@ -145,7 +172,7 @@ def installed() -> Iterator[None]:
     patch = pytest.MonkeyPatch()
     real_time, real_monotonic, real_sleep, real_ns = time.time, time.monotonic, time.sleep, time.time_ns
     real_uuid, real_below, real_uniform = uuid.uuid4, secrets.randbelow, random.uniform
-    real_machine, real_run = processes._machine, engine.LocalRunner.run
+    real_machine, real_run, real_shared = processes._machine, engine.LocalRunner.run, lock._shared
 
     def now() -> float:
         world = _world()
@@ -188,6 +215,11 @@ def installed() -> Iterator[None]:
     def run(self: Any, function: Any, tasks: Any, *, name: str) -> list[Any]:
         return real_run(self, function, tasks, name=name) if _world() is None else [function(task) for task in tasks]
 
+    def shared(storage: Storage, file: str, options_of: Any) -> Iterator[Any]:
+        if _world() is not None and file != lock.LOCK_FILE:
+            yield _LockFile(storage, file)
+        yield from real_shared(storage, file, options_of)
+
     def process_lock() -> Any:
         return _REAL_LOCK() if _world() is None else _REAL_LOCK(threads=TurnLock())  # type: ignore[arg-type]
 
@@ -201,6 +233,7 @@ def installed() -> Iterator[None]:
         (expected, "random", SimpleNamespace(uniform=uniform)),
         (processes, "_machine", machine),
         (lock, "_ProcessLock", process_lock),
+        (lock, "_shared", shared),
         (engine.LocalRunner, "run", run),
         (operation, "begin", hudi.begin),
         (clock, "datetime", _Moments),

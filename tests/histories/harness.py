@@ -65,7 +65,7 @@ class History:
 
 
 def make_history(plan: Plan, folder: Path) -> History:
-    """Make the table, run the history, and one more write after it. Raises `AssertionError` where a process hangs."""
+    """Make the table, run the history, and one more clustering and write after it. Raises `AssertionError` where a process hangs."""
     history, logs = History(plan, folder / "table"), folder / "logs"
     logs.mkdir()
     _make_table(plan, history.path)
@@ -90,6 +90,7 @@ def _make_table(plan: Plan, path: Path) -> None:
 def _write_once_more(plan: Plan, path: Path, logs: Path) -> None:
     """What dead writers left goes with it."""
     writer = Writer(plan, str(path), Log(logs / "last.log"), "last", random.Random(plan.seed))
+    writer.cluster_at_last("id")
     assert WORKLOADS[plan.workload](plan).last(writer), "a write that nobody is beside was refused"
 
 

@@ -28,7 +28,7 @@ from tests.support.readers import first_difference, read_with_hudi_rs, user_colu
 from tests.support.table_model import TableModel
 
 Row = tuple[Any, ...]
-_SERVICES = ("COMPACT", "LOG_COMPACT")
+_SERVICES = ("COMPACT", "LOG_COMPACT", "CLUSTER")
 _KEPT_LOCKS = ("table.lock",)
 
 
@@ -208,7 +208,7 @@ class Judge:
             self._tell(f"left over: {error}")
             return
         self.history.table.archive()  # a process that was killed while it waited is forgotten then
-        plans = {f"compaction-{time}.lock" for time, action in found.pending.items() if action == "compaction"}
+        plans = {f"compaction-{time}.lock" for time, action in found.pending.items() if action in ("compaction", "clustering")}
         locks = [entry.path for entry in storage.walk(".hoodie/.locks") if entry.name not in {*_KEPT_LOCKS, *plans}]
         beats = [entry.path for entry in storage.walk(".hoodie/.heartbeat")]
         if left := [*locks, *beats]:

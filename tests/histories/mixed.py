@@ -24,6 +24,7 @@ _WRITES = {
 }
 _SERVICES = {"clean": 0.6, "archive": 0.6, "savepoint": 0.5, "delete_savepoint": 0.6}
 _COMPACTIONS = {"schedule": 0.6, "run": 0.8, "compact": 0.6}
+_CLUSTERINGS = {"schedule_clustering": 0.4, "run_clustering": 0.5, "cluster": 0.5, "rollback_clustering": 0.2}
 _SAVEPOINTS = 2
 
 
@@ -40,7 +41,7 @@ class Mixed:
         return [{"id": key, "part": self._home(key), "n": 0, "ts": 0} for key in (f"s{number}" for number in range(self.SHARED // 2))]
 
     def step(self, writer: Writer) -> None:
-        weights = {**_WRITES, **_SERVICES, **(_COMPACTIONS if self.plan.merges_on_read else {})}
+        weights = {**_WRITES, **_SERVICES, **_CLUSTERINGS, **(_COMPACTIONS if self.plan.merges_on_read else {})}
         name = writer.chance.choices(list(weights), list(weights.values()))[0]
         act: Callable[[Writer], Any] = getattr(self, f"_{name}")
         if name in _WRITES:
@@ -170,6 +171,25 @@ class Mixed:
 
     def _compact(self, writer: Writer) -> None:
         writer.serve("compact", lambda: writer.table.compact())
+
+    def _schedule_clustering(self, writer: Writer) -> None:
+        writer.serve("schedule clustering", lambda: writer.table.cluster("schedule", order_by=self._order(writer)))
+
+    def _run_clustering(self, writer: Writer) -> None:
+        writer.serve("run clustering", lambda: writer.table.cluster("run"))
+
+    def _cluster(self, writer: Writer) -> None:
+        writer.serve("cluster", lambda: writer.table.cluster(order_by=self._order(writer)))
+
+    def _rollback_clustering(self, writer: Writer) -> None:
+        """The newest plan, if one is pending and it is not being run."""
+        pending = writer.pending_clusterings()
+        if pending:
+            writer.serve("rollback clustering", lambda: writer.table.rollback(pending[-1]), of=pending[-1])
+
+    def _order(self, writer: Writer) -> list[str]:
+        """By different columns, so that there is always something to cluster."""
+        return [writer.chance.choice(["id", "n", "ts"])]
 
     # what they mean
 

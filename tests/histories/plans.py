@@ -27,6 +27,11 @@ OPTIONS = {
 }
 """Of every process."""
 INLINE_COMPACTION = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": 4}
+INLINE_CLUSTERING = {
+    "hoodie.clustering.inline": "true",
+    "hoodie.clustering.inline.max.commits": 3,
+    "hoodie.clustering.plan.strategy.sort.columns": "id",
+}
 
 
 @dataclass(frozen=True, slots=True)

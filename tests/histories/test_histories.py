@@ -12,10 +12,11 @@ import pytest
 
 from tests.histories.harness import make_history
 from tests.histories.judge import Judge
-from tests.histories.plans import INLINE_COMPACTION, Plan, Sizes, seed
+from tests.histories.plans import INLINE_CLUSTERING, INLINE_COMPACTION, Plan, Sizes, seed
 from tests.support.depth import IS_FULL
 
 _LOGS = tuple(INLINE_COMPACTION.items())
+_CLUSTERED = tuple(INLINE_CLUSTERING.items())
 _OCC = (
     ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
     ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"),
@@ -49,6 +50,9 @@ PLANS = {
     "list_append-mor-avro": Plan("list_append", "mor", options=(*_LOGS, ("hoodie.logfile.data.block.format", "avro"))),
     "list_append-cow-hudis-lock": Plan("list_append", "cow", _OCC, sizes=_NOBODY_DIES),
     "bank-mor-hudis-lock": Plan("bank", "mor", _OCC, _LOGS, sizes=_NOBODY_DIES),
+    "list_append-cow-clustered": Plan("list_append", "cow", options=_CLUSTERED),
+    "bank-mor-clustered": Plan("bank", "mor", options=(*_LOGS, *_CLUSTERED)),
+    "list_append-cow-version-9-clustered": Plan("list_append", "cow", (*_NINE, *_LOCAL), _CLUSTERED),
     "list_append-mor-version-9": Plan("list_append", "mor", _NINE, _LOGS),
     "mixed-cow-version-9": Plan("mixed", "cow", _NINE),
     "mixed-mor-version-9": Plan("mixed", "mor", _NINE, ordering=True),

@@ -12,12 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse_engine.errors import (
+    ClusteringError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     CompactionError,
     InstantCleanedError,
+    InstantNotFoundError,
     LakehouseError,
     LockTimeoutError,
+    RollbackError,
     SavepointError,
 )
 from lakehouse_engine.table import HoodieTable
@@ -30,7 +33,15 @@ OPERATION = "history.operation"
 """Key of a commit's metadata: which operation it is of."""
 TRIES = 12
 _REFUSALS = (CommitConflictError, LockTimeoutError)
-_SERVICE_REFUSALS = (*_REFUSALS, CompactionError, SavepointError, InstantCleanedError)
+_SERVICE_REFUSALS = (
+    *_REFUSALS,
+    ClusteringError,
+    CompactionError,
+    InstantCleanedError,
+    InstantNotFoundError,
+    RollbackError,
+    SavepointError,
+)
 _LONGEST_PAUSE = 0.15
 
 Rows = dict[str, Json]
@@ -59,6 +70,19 @@ class Writer:
                 return instant, {row["id"]: row for row in self.table.to_arrow(as_of=instant).to_pylist()}
             except InstantCleanedError as error:  # this process was paused for longer than commits are kept
                 self._log.tell(service="look", outcome=Outcome.REFUSED.value, error=type(error).__name__, message=str(error))
+
+    def pending_clusterings(self) -> list[str]:
+        """Times of the clusterings that are planned and not completed, oldest first."""
+        action = self.table.state.layout.clustering_action
+        return [one.requested_time for one in self.table.timeline.pending() if one.action is action]
+
+    def cluster_at_last(self, column: str) -> None:
+        """Where no process is beside this one, every plan is run, and all files are clustered: no clustering is kept off for good."""
+        while self.table.cluster("run").instant is not None:
+            pass
+        while (done := self.table.cluster(order_by=[column])).instant is not None:
+            assert done.groups_lost == 0, f"a clustering that nothing was beside lost groups: {done}"
+        assert not self.pending_clusterings(), f"clusterings stay pending: {self.pending_clusterings()}"
 
     def next_name(self) -> str:
         """Of the operation to come."""

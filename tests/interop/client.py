@@ -68,6 +68,8 @@ class Query:
     end: str | None = None
     read_optimized: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    where: str | None = None
+    """A condition in SQL."""
 
     def asked(self) -> dict[str, str]:
         """The read options that say so."""
@@ -176,7 +178,7 @@ class HudiJudge:
 
     def read_many(self, asked: Sequence[tuple[str | Path, Query]], *, conf: Mapping[str, str] | None = None) -> list[pa.Table]:
         """As `read_all`, of several tables."""
-        reads = [{"path": str(path), "options": query.asked(), "into": str(self._fresh())} for path, query in asked]
+        reads = [{"path": str(path), "options": query.asked(), "where": query.where, "into": str(self._fresh())} for path, query in asked]
         self._ask({"op": "reads", "reads": reads, "conf": self._session(conf)})
         return [self._take(Path(str(read["into"]))) for read in reads]
 
@@ -198,6 +200,10 @@ class HudiJudge:
             self._ask({**request, "conf": self._session(conf)})
         finally:
             source.unlink()
+
+    def judge_metadata(self, path: str | Path, *, conf: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """`differences` (texts) between a metadata table and its table, by Hudi's classes; `counts` of what was compared."""
+        return self._ask({"op": "metadata", "path": str(path), "version": self.version, "conf": self._session(conf)})
 
     def sql(self, *statements: str, conf: Mapping[str, str] | None = None) -> pa.Table | None:
         """Run the statements; the rows of the last one, or None when it has none."""

@@ -7,6 +7,7 @@ this project. Each request is one line on standard input, each answer one line o
     {"op": "reads", "reads": [{"path": ..., "options": {...}, "into": <parquet folder>}, ...], "conf": {...}}
     {"op": "write", "path": ..., "rows": <parquet file>, "options": {...}, "mode": "append", "conf": {...}}
     {"op": "sql", "statements": [...], "into": <parquet folder, for the rows of the last statement>, "conf": {...}}
+    {"op": "metadata", "path": ..., "version": "0.15.0", "conf": {...}}
     {"op": "stop"}
 
     {"ok": true, ...} or {"ok": false, "error": <root cause>, "type": <its class>, "trace": <the whole chain>}
@@ -25,6 +26,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from judge_metadata import MetadataJudge
 from pyspark.sql import SparkSession
 
 HADOOP = "spark.hadoop."
@@ -74,7 +76,8 @@ class Judge:
         self._spark = spark
 
     def answer(self, request: dict) -> dict:
-        operation = {"read": self._read, "reads": self._reads, "write": self._write, "sql": self._sql}[request["op"]]
+        operations = {"read": self._read, "reads": self._reads, "write": self._write, "sql": self._sql, "metadata": self._metadata}
+        operation = operations[request["op"]]
         with self._settings(request.get("conf") or {}):
             return operation(request)
 
@@ -118,8 +121,14 @@ class Judge:
 
     def _load(self, path: str, read: dict) -> dict:
         frame = self._spark.read.format("hudi").options(**read.get("options") or {}).load(path)
+        frame = frame.where(read["where"]) if read.get("where") else frame
         frame.coalesce(1).write.mode("overwrite").parquet(read["into"])
         return {"columns": {field.name: field.dataType.simpleString() for field in frame.schema}}
+
+    def _metadata(self, request: dict) -> dict:
+        """What a metadata table says otherwise than its table."""
+        self._spark.catalog.refreshByPath(request["path"])
+        return MetadataJudge(self._spark, request["version"], request["path"]).judge()
 
     def _write(self, request: dict) -> dict:
         self._spark.catalog.refreshByPath(request["path"])

@@ -354,6 +354,44 @@ def clustering_completed_before(cell: Cell) -> None:
     cell.delete([4])
 
 
+def clustering_around(cell: Cell) -> None:
+    """Scheduled before the savepoint, run after it; a write took a file out of the plan, and what it replaced is cleaned."""
+    cell.begin()
+    cell.table.insert(rows(range(30, 34), 2))
+    cell.table.schedule_clustering("v")
+    cell.upsert(3)
+    cell.savepoint()
+    cell.table.run_clustering()
+    cell.upsert(4)
+    cell.table.cluster("ts")
+    cell.upsert(5)
+    cell.table.clean(1)
+    cell.exact = False
+
+
+def clustering_taken_over_after(cell: Cell) -> None:
+    """Its executor is killed before it commits, another one runs the plan."""
+    cell.begin()
+    cell.savepoint()
+    cell.dies(r"\.(replace)?commit$", lambda table: table.cluster("v"))
+    cell.upsert(3, [2, 3])
+    cell.table.run_clustering()
+    cell.table.cluster("ts")
+    cell.upsert(4)
+
+
+def clusterings_rolled_back_after(cell: Cell) -> None:
+    """One that was completed, and the plan of another one whose executor was killed."""
+    cell.begin()
+    cell.savepoint()
+    cell.table.cluster("v")
+    cell.table.rollback()
+    cell.dies(r"\.(replace)?commit$", lambda table: table.cluster("v"))
+    state = cell.table.state
+    cell.table.rollback(next(one.requested_time for one in state.timeline.pending() if one.action is state.layout.clustering_action))
+    cell.upsert(3)
+
+
 def compaction_completed_after(cell: Cell) -> None:
     cell.begin()
     cell.savepoint()
@@ -519,6 +557,9 @@ BOTH = (
     clustering_completed_after,
     clustering_pending_after,
     clustering_completed_before,
+    clustering_around,
+    clustering_taken_over_after,
+    clusterings_rolled_back_after,
     first_commit,
     older_than_the_archive,
     two_savepoints,

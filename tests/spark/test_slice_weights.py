@@ -88,23 +88,3 @@ def test_decimals_stored_as_texts_are_weighed(spark: SparkSession, tmp_path: Pat
         footer = pq.read_metadata(source)
         assert footer.row_group(0).column(0).physical_type == "BYTE_ARRAY"
         assert parquet_weight(footer, source, MOST).values == 3
-
-
-@pytest.mark.parametrize("long", [0, 1, 2])
-def test_long_texts_that_are_there_once_weigh_as_often_as_they_are_named(long: int) -> None:
-    """Bounds do not tell of those between them."""
-    texts = ["a", "m", "z"]
-    texts[long] *= 3000
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({"t": [texts[0], texts[2], *[texts[long]] * 30_000], "n": list(range(30_002))}), sink)
-    source = pa.BufferReader(sink.getvalue())
-    footer = pq.read_metadata(source)
-    assert footer.row_group(0).column(0).total_uncompressed_size < 50_000
-    assert not parquet_weight(footer, source, MOST).within(MOST)
-
-
-def test_short_texts_are_light() -> None:
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({"t": [f"city {number % 50}" for number in range(100_000)]}), sink)
-    source = pa.BufferReader(sink.getvalue())
-    assert parquet_weight(pq.read_metadata(source), source, MOST).within(MOST)

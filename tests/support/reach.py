@@ -1,4 +1,7 @@
-"""How far a test is from a change: the number of imports between the test's module and the nearest changed file."""
+"""How far a test is from a change: the number of imports between the test's module and the nearest changed file.
+
+Many tests of a module go through a facade, from which everything is far. So tests in the folder of a changed module's layer count as near.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("lakehouse_engine", "dbt", "tests", "integration_tests", "benchmarks")
 FAR = 99
 """The distance of a test from a change that it does not import."""
+NEAR = 2.0
+"""Tests within so many imports of a change are tests of it; so are those in the folder of its layer, however far they are by imports."""
+HOME = 1.5
+"""Distance of tests in the folder of a changed module's layer that do not import the module: nearer than those that import an importer."""
 LANES = {
     "tests/dbt/": "dbt/adapters/lakehouse/impl.py",
     "tests/object_store/test_dbt": "dbt/adapters/lakehouse/impl.py",
@@ -35,11 +42,13 @@ def changed_files(root: Path = ROOT) -> list[str]:
     return sorted({*committed.splitlines(), *_git(root, "diff", "--name-only", "HEAD").splitlines()})
 
 
-def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> dict[str, int]:
-    """By test file the length of the shortest chain of imports to a changed file; `FAR` where there is none.
+def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> dict[str, float]:
+    """By test file the length of the shortest chain of imports to a changed file; `FAR` where there is none. At most `HOME` for tests in
+    the folder of a changed module's layer, and 1 for those of them that are named after the module.
 
     A macro of the adapter is taken for its `impl.py`, a `conftest.py` for a file that the tests beside and below it import.
     """
+    changed = list(changed)
     imports = import_graph(root)
     importers: dict[str, set[str]] = {}
     for path, names in imports.items():
@@ -54,7 +63,26 @@ def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -
             if importer not in found:
                 found[importer] = found[path] + 1
                 waiting.append(importer)
-    return {test: found.get(test, FAR) for test in tests}
+    homes = {(_home(path), _own(path)) for path in changed if _home(path)}
+    return {test: min(found.get(test, FAR), _by_place(test, homes)) for test in tests}
+
+
+def _by_place(test: str, homes: Iterable[tuple[str, str]]) -> float:
+    """Distance of a test by its folder and name: 1 if it is named after a changed module of its layer."""
+    return min((1 if test.endswith(own) else HOME for home, own in homes if test.startswith(home)), default=FAR)
+
+
+def _own(path: str) -> str:
+    """End of the path of a test that is named after a module."""
+    return f"/test_{path.rpartition('/')[2]}"
+
+
+def _home(path: str) -> str:
+    """Folder of the tests of a module's layer; "" for a file without one."""
+    top, _, rest = path.partition("/")
+    if top == "dbt":
+        return "tests/dbt/unit/"
+    return f"tests/unit/{rest.split('/')[0]}/" if top == "lakehouse_engine" and "/" in rest else ""
 
 
 def import_graph(root: Path) -> dict[str, set[str]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commit import commit_here
-from tests.support.reach import FAR, changed_files, distances
+from tests.support.reach import FAR, NEAR, changed_files, distances
 from tests.support.smoke import is_smoke
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,8 +28,6 @@ SHORTEST = 0.05
 """Seconds; durations below are not recorded, and taken for this."""
 UNKNOWN = 1.0
 """Seconds of a test of which nothing is known, nor of any other in its folder."""
-NEAR = 2
-"""Tests within so many imports of a change come before all others; those that are farther away turn with the commit."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,7 +44,7 @@ class Unit:
     name: str
     seconds: float
     is_smoke: bool
-    distance: int
+    distance: float
 
 
 def choose(units: Iterable[Unit], seconds: float, commit: str) -> set[str]:
@@ -59,7 +57,8 @@ def choose(units: Iterable[Unit], seconds: float, commit: str) -> set[str]:
     return taken
 
 
-def _rank(unit: Unit, commit: str) -> tuple[bool, int, str]:
+def _rank(unit: Unit, commit: str) -> tuple[bool, float, str]:
+    """Smoke, then what is near, the nearest first; what is farther away turns with the commit."""
     near = unit.distance if unit.distance <= NEAR else FAR
     return (not unit.is_smoke, near, hashlib.sha256(f"{commit} {unit.name}".encode()).hexdigest())
 
@@ -88,7 +87,7 @@ def group(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
     return found
 
 
-def _units(by_unit: Mapping[str, Sequence[pytest.Item]], near: Mapping[str, int]) -> list[Unit]:
+def _units(by_unit: Mapping[str, Sequence[pytest.Item]], near: Mapping[str, float]) -> list[Unit]:
     known = Durations.load()
     return [
         Unit(

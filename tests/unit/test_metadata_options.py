@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import Lakehouse
-from lakehouse_engine.errors import OptionError
+from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.options import STORED_PREFIX, ServiceOptions
 from lakehouse_engine.options.metadata_table import MetadataTableOptions
 from lakehouse_engine.write.alter import set_properties
@@ -32,6 +32,7 @@ PARTITION_STATS = "hoodie.metadata.index.partition.stats.enable"
         ({OLDER: "true"}, ("files", "record_index")),
         ({"hoodie.index.type": "record_level"}, ("files", "record_index")),
         ({OLDER: "true", STATS: "true", PARTITION_STATS: "true"}, ("files", "column_stats", "record_index", "partition_stats")),
+        ({"hoodie.index.type": "RECORD_LEVEL_INDEX"}, ()),
         ({STATS: "false", BLOOM: "false", RECORDS: "false", PARTITION_STATS: "false"}, ()),
     ],
 )
@@ -67,6 +68,13 @@ def test_a_table_without_record_key_does_not_get_a_record_index_later(tmp_path: 
         set_properties(table.storage, {"hoodie.index.type": "RECORD_INDEX"}, lock_timeout_ms=1000)
     config = set_properties(table.storage, {ENABLE: "true"}, lock_timeout_ms=1000)
     assert config.properties[STORED_PREFIX + ENABLE] == "true"
+
+
+def test_a_table_is_not_made_with_a_record_index_of_each_partition(tmp_path: Path) -> None:
+    given = {"hoodie.index.type": "RECORD_LEVEL_INDEX"}
+    with pytest.raises(UnavailableError, match="a record index for each partition is kept where Hudi made one"):
+        Lakehouse(str(tmp_path)).create_table("s.t", schema=SCHEMA, record_key=["id"], partition_by=["v"], properties=given)
+    assert not (tmp_path / "s" / "t").exists()
 
 
 def test_a_table_keeps_them_for_its_later_writers(tmp_path: Path) -> None:

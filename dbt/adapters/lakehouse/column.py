@@ -13,6 +13,8 @@ _NUMBERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long",
 
 @dataclass
 class LakehouseColumn(SparkColumn):
+    """Column with Spark's type names."""
+
     TYPE_LABELS: ClassVar[dict[str, str]] = {"LONG": "BIGINT", "INTEGER": "INT", "TEXT": "STRING"}
 
     @property

@@ -29,6 +29,7 @@ class ColumnPlan:
 
 
 def quoted(name: str) -> str:
+    """The name in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -23,6 +23,8 @@ logger = AdapterLogger("Lakehouse")
 
 
 class LakehouseConnectionManager(SQLConnectionManager):
+    """Connections of dbt's threads; each has a session of its own."""
+
     TYPE = "lakehouse"
 
     @classmethod

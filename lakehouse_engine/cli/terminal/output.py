@@ -21,6 +21,7 @@ _UNLIMITED = 100_000
 
 
 def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
     click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2))
 
 

@@ -18,13 +18,23 @@ from lakehouse_engine.model.services import (
     CleanResult,
     ClusteringResult,
     CompactionResult,
+    MetadataTableChange,
     RestoreResult,
     RollbackResult,
     Savepoint,
     VersionChange,
 )
 
-Result = ArchiveResult | CleanResult | ClusteringResult | CompactionResult | RestoreResult | RollbackResult | VersionChange
+Result = (
+    ArchiveResult
+    | CleanResult
+    | ClusteringResult
+    | CompactionResult
+    | MetadataTableChange
+    | RestoreResult
+    | RollbackResult
+    | VersionChange
+)
 _LISTED = 20
 _REMARKS = {"kept": "kept", "notes": "note"}
 """Lists that are told line by line, and the word before each line."""
@@ -42,7 +52,7 @@ def show_result(settings: Settings, result: Result) -> None:
     for name, word in _REMARKS.items():
         for remark in lists.get(name, ()):
             click.echo(f"{word}: {printable(remark)}")
-    if result.dry_run:
+    if whole.get("dry_run"):
         _show_plan({name: value for name, value in lists.items() if name not in _REMARKS})
         click.echo("dry run: nothing was changed")
 

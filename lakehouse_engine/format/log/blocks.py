@@ -24,6 +24,8 @@ ROLLBACK_COMMAND = "0"
 
 
 class BlockType(IntEnum):
+    """Kinds of blocks, by their stored numbers (Hudi `HoodieLogBlock.HoodieLogBlockType`)."""
+
     COMMAND = 0
     DELETE = 1
     CORRUPT = 2
@@ -34,6 +36,8 @@ class BlockType(IntEnum):
 
 
 class HeaderKey(IntEnum):
+    """Keys of a block's header, by their stored numbers (Hudi `HoodieLogBlock.HeaderMetadataType`)."""
+
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
     SCHEMA = 2

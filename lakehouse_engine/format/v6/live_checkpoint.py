@@ -36,6 +36,7 @@ _SCHEMA = pa.schema(
 
 
 def encode_live_files(checkpoint: LiveCheckpoint) -> bytes:
+    """Bytes of a checkpoint: a Parquet file with one row per live file or write to a log file."""
     live = checkpoint.live
     rows = sorted(live.files(), key=lambda row: (row[0].partition_path, row[0].file_id, row[1].is_log, row[1].instant_time, row[1].path))
     columns: list[list[Any]] = [

@@ -85,6 +85,7 @@ def parse_history_file(name: str, size: int) -> HistoryFile:
 
 
 def manifest_name(number: int) -> str:
+    """File name of a manifest of the history."""
     return f"manifest_{number}"
 
 

@@ -82,6 +82,17 @@ def check_partitions(data: TableState, partitions: Sequence[str]) -> tuple[str, 
     return tuple(name for name in PARTITIONS if name in wanted)
 
 
+def check_nothing_pending(data: TableState) -> None:
+    """Raise `CommitConflictError` naming the instant if anything is pending, a plan included: a build would lack what it adds."""
+    pending = next(iter(data.timeline.pending()), None)
+    if pending is not None:
+        raise CommitConflictError(
+            f"the metadata table is built only while nothing is pending, and {pending} is; let it complete, run its plan, or roll it back",
+            instant=pending,
+            table=data.config.name,
+        )
+
+
 def build(data: TableState, partitions: Sequence[str], clock: InstantClock) -> TableState:
     """Build those of the partitions that are not there yet; returns the state after that. The table's lock is held, and no writer is at
     work without it. `clock` is the table's.
@@ -90,13 +101,7 @@ def build(data: TableState, partitions: Sequence[str], clock: InstantClock) -> T
     in the table twice, and as reading the table.
     """
     wanted = check_partitions(data, partitions)
-    pending = next(iter(data.timeline.pending()), None)
-    if pending is not None:
-        raise CommitConflictError(
-            f"the metadata table is built only while nothing is pending, and {pending} is; let it complete, run its plan, or roll it back",
-            instant=pending,
-            table=data.config.name,
-        )
+    check_nothing_pending(data)
     _remove_leftovers(data)
     builder = _Builder(data, _metadata_storage(data), Contents(data), clock)
     for name in wanted:

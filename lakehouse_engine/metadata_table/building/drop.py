@@ -19,13 +19,12 @@ def drop(data: TableState, partitions: Sequence[str] | None = None) -> tuple[str
     Without `files` nothing of a metadata table is used, so that name drops all of it, and `column_stats` drops `partition_stats` too. What
     is dropped whole keeps the definitions of its indexes: Hudi builds secondary and expression indexes from them again.
 
-    Raises `OptionError`, with nothing changed, for a partition that the metadata table does not have.
+    Raises as `check_partitions`, with nothing changed.
     """
+    check_partitions(data, partitions)
     present = data.config.metadata_partitions
-    unknown = [name for name in partitions or () if name not in present]
-    if unknown:
-        there = ", ".join(present) or "none"
-        raise OptionError(f"the metadata table of {data.config.name} has no partition {unknown[0]!r} to drop; it has {there}")
+    if partitions is not None and not partitions:
+        return ()
     if partitions is None or FILES in partitions:
         return _drop_all(data)
     dropped = {*partitions, *([PARTITION_STATS] if COLUMN_STATS in partitions else [])} & set(present)
@@ -34,6 +33,15 @@ def drop(data: TableState, partitions: Sequence[str] | None = None) -> tuple[str
     for name in sorted(dropped):
         data.storage.delete_tree(f"{METADATA_TABLE}/{name}")
     return tuple(sorted(dropped))
+
+
+def check_partitions(data: TableState, partitions: Sequence[str] | None) -> None:
+    """Raise `OptionError` for a partition that the metadata table does not have."""
+    present = data.config.metadata_partitions
+    unknown = [name for name in partitions or () if name not in present]
+    if unknown:
+        there = ", ".join(present) or "none"
+        raise OptionError(f"the metadata table of {data.config.name} has no partition {unknown[0]!r} to drop; it has {there}")
 
 
 def _drop_all(data: TableState) -> tuple[str, ...]:

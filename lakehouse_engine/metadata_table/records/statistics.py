@@ -1,7 +1,7 @@
 """Records of `column_stats` and `partition_stats`, derived from data files (design: metadata table, sections 4.6 and 4.7).
 
 Hudi takes a column for all null in a file that has statistics of other columns only, and never rules out a file without any. So a file has
-records of all indexed columns, whose bounds hold every value, or none; the same goes for a partition.
+records of all indexed columns, whose bounds hold every value, or none. A partition without records is ruled out by Hudi 1.2: each has all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lakehouse_engine.format.metadata_table.payload import STATS, RecordType
 from lakehouse_engine.format.metadata_table.statistics import COUNTS, fold_stats, stats_payloads
 from lakehouse_engine.metadata_table.records.columns import IndexedColumns, indexed
 from lakehouse_engine.metadata_table.records.joining import completed, joined
-from lakehouse_engine.metadata_table.records.value_ranges import ValueRanges
+from lakehouse_engine.metadata_table.records.value_ranges import ValueRanges, widened
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -55,8 +55,9 @@ class _Described:
 def base_file_statistics(data: TableState, files: Sequence[BaseFile], columns: Sequence[str] | None = None) -> Records:
     """Records of `column_stats` for base files and the given columns (None: `indexed_columns`), from footers.
 
-    Bounds that a footer does not have, or that may leave out values, come from the rows of that column. A column that a file lacks is null.
-    A file that Spark reads otherwise than it is stored (`is_rebased`), or with decimals that the records cannot hold, has no records.
+    Bounds that a footer does not have, or that may leave out values, come from the rows of that column; they are wider where Spark reads
+    another day than is stored (`is_rebased`), and infinite with NaN. A column that a file lacks is null. In version 6, a file with decimals
+    that records cannot hold has none.
 
     Raises as `FOOTERS.read` and `read_base_file`.
     """
@@ -67,8 +68,9 @@ def base_file_statistics(data: TableState, files: Sequence[BaseFile], columns: S
 def log_statistics(data: TableState, logs: Sequence[LogFile], columns: Sequence[str] | None = None) -> Records:
     """Records of `column_stats` for log files and the given columns (None: `indexed_columns`), over the rows of all their data blocks.
 
-    A log file without rows has counts of 0. Files of change data capture have no records. Raises `CorruptLogError` if a block does not
-    decode, `StoredFileNotFoundError` if a file is gone.
+    A log file without rows has counts of 0. Files of change data capture have no records, nor have decimals that these cannot hold.
+
+    Raises `CorruptLogError` if a block does not decode, `StoredFileNotFoundError` if a file is gone.
     """
     wanted, with_rows = indexed(data, columns), [log for log in logs if not log.is_cdc]
     return joined(_records(part, wanted) for part in _described(with_rows, partial(_log_ranges, data.storage, wanted)))
@@ -77,27 +79,22 @@ def log_statistics(data: TableState, logs: Sequence[LogFile], columns: Sequence[
 def partition_statistics(
     data: TableState, slices: Iterable[FileSlice], statistics: Records, columns: Sequence[str] | None = None
 ) -> Records:
-    """Records of `partition_stats` for the partitions of `slices`, which are all latest ones of each, over their base files and logs.
+    """Records of `partition_stats` (versions 8 and 9) over the files of `slices`, which are all latest ones of their partitions.
 
-    `statistics` are records of `column_stats`; those that are missing there are derived from the files. A partition with a file that has
-    none, or one without bounds, has no records: its older ones are to be deleted. Raises as `base_file_statistics` and `log_statistics`.
+    `statistics` are records of `column_stats`; those that are missing there, or have no bounds, are derived from the files. Raises as
+    `base_file_statistics` and `log_statistics`.
     """
     wanted, pieces = indexed(data, columns), list(slices)
     names = [field.name for field in wanted.fields]
     files = [file for piece in pieces for file in _files_of(piece)]
     if not files or not names:
         return joined(())
-    known = _all_known(data, files, statistics, names)
-    places = np.asarray(pc.fill_null(pc.index_in(_keys(files, names), known.keys), -1)).reshape(len(files), len(names))
+    known = _all_known(data, files, _bounded(statistics), names)
+    places = pc.index_in(_keys(files, names), known.keys)
     paths = pa.array([file.partition_path for file in files], pa.string()).dictionary_encode()
-    partition = np.asarray(paths.indices)
-    stats = known.payloads.column(STATS).combine_chunks()
-    lacking = (places < 0) | np.isin(places, np.flatnonzero(_is_unbounded(stats)))
-    described = np.setdiff1d(np.arange(len(paths.dictionary)), partition[lacking.any(axis=1)])
-    of_file = np.flatnonzero(np.isin(partition, described))
-    codes = (np.searchsorted(described, partition[of_file])[:, None] * len(names) + np.arange(len(names))).ravel()
-    identity = paths.dictionary.take(pa.array(np.repeat(described, len(names))))
-    return _of_partitions(codes, stats.take(pa.array(places[of_file].ravel())), identity, names * len(described))
+    codes = (np.asarray(paths.indices).astype(np.int64)[:, None] * len(names) + np.arange(len(names))).ravel()
+    identity = paths.dictionary.take(pa.array(np.repeat(np.arange(len(paths.dictionary)), len(names))))
+    return _of_partitions(codes, known.payloads.column(STATS).combine_chunks().take(places), identity, names * len(paths.dictionary))
 
 
 def _of_partitions(codes: npt.NDArray[np.int64], stats: pa.Array, paths: pa.Array, columns: Sequence[str]) -> Records:
@@ -117,10 +114,12 @@ def _renamed(stats: pa.Array, names: pa.Array, *, is_tight: bool) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(stats.type))
 
 
-def _is_unbounded(stats: pa.Array) -> pa.Array:
-    """True for statistics with values, but without bounds."""
+def _bounded(statistics: Records) -> Records:
+    """Records without those that have values, but no bounds."""
+    stats = statistics.payloads.column(STATS).combine_chunks()
     lacking = pc.or_(stats.field("minValue").is_null(), stats.field("maxValue").is_null())
-    return pc.and_(lacking, pc.less(stats.field("nullCount"), stats.field("valueCount")))
+    kept = pc.invert(pc.and_(lacking, pc.less(stats.field("nullCount"), stats.field("valueCount"))))
+    return Records(statistics.keys.filter(kept), statistics.payloads.filter(kept))
 
 
 def _all_known(data: TableState, files: Sequence[BaseFile | LogFile], statistics: Records, names: Sequence[str]) -> Records:
@@ -154,8 +153,7 @@ def _described(files: Sequence[File], ranges: Callable[[File], list[ColumnBounds
 
 def _base_ranges(storage: Storage, user: pa.Schema, wanted: IndexedColumns, file: BaseFile) -> list[ColumnBounds] | None:
     footer = FOOTERS.read(storage, file)
-    if is_rebased(footer, first_right=b"3.1") and any(pat.is_date(one.type) or pat.is_timestamp(one.type) for one in wanted.fields):
-        return None
+    rebased = is_rebased(footer, first_right=b"3.1")
     found = columns_bounds(footer, wanted.fields, file.path, wanted.others)
     unsure = [place for place, one in enumerate(found) if not one.is_exact]
     if unsure:
@@ -164,15 +162,20 @@ def _base_ranges(storage: Storage, user: pa.Schema, wanted: IndexedColumns, file
             ranges.add(rows.cast(ranges.schema))
         for place, one in zip(unsure, ranges.found, strict=True):
             found[place] = replace(one, size=found[place].size, raw_size=found[place].raw_size)
-    return found if wanted.by_value_type or _fit(wanted, found) else None
+    if rebased:
+        kinds = (field.type for field in wanted.fields)
+        found = [widened(one) if pat.is_date(kind) or pat.is_timestamp(kind) else one for kind, one in zip(kinds, found, strict=True)]
+    return found if _are_held(wanted, found) else None
 
 
-def _fit(wanted: IndexedColumns, ranges: Sequence[ColumnBounds]) -> bool:
-    """True if version V1 of the index can hold all decimals."""
+def _are_held(wanted: IndexedColumns, ranges: Sequence[ColumnBounds]) -> bool:
+    """True if records can hold all decimals, of which those of version V1 have 15 digits before and after the point."""
+    if wanted.by_value_type:
+        return True
     try:
         for field, one in zip(wanted.fields, ranges, strict=True):
             if pat.is_decimal(field.type) and one.has_bounds:
-                _array([one.least, one.greatest], field.type).cast(V1_DECIMAL)
+                pa.array([one.least, one.greatest], field.type).cast(V1_DECIMAL)
     except pa.ArrowInvalid:
         return False
     return True
@@ -183,7 +186,7 @@ def _log_ranges(storage: Storage, wanted: IndexedColumns, log: LogFile) -> list[
     for block in read_blocks(mapped(storage, log.path)):
         if block.type in DATA_BLOCKS:
             ranges.add(block_rows(block, log.path, ranges.schema)[0])
-    return ranges.found if wanted.by_value_type or _fit(wanted, ranges.found) else None
+    return ranges.found if _are_held(wanted, ranges.found) else None
 
 
 def _records(files: Sequence[_Described], wanted: IndexedColumns) -> Records:
@@ -193,17 +196,12 @@ def _records(files: Sequence[_Described], wanted: IndexedColumns) -> Records:
 
 def _of_column(files: Sequence[_Described], field: pa.Field, ranges: Sequence[ColumnBounds], wanted: IndexedColumns) -> Records:
     names = pa.array([one.file.name for one in files], pa.string())
-    least, greatest = (_array([getattr(one, end) for one in ranges], field.type) for end in ("least", "greatest"))
+    least, greatest = (pa.array([getattr(one, end) for one in ranges], field.type) for end in ("least", "greatest"))
     members = ("values", "nulls", "size", "raw_size")
     counts = pa.table([pa.array([getattr(one, name) for one in ranges], pa.int64()) for name in members], names=COUNTS)
     payloads = stats_payloads(names, field.name, *_signed_zeros(least, greatest), counts, by_value_type=wanted.by_value_type)
     columns, paths = pa.repeat(field.name, len(files)), pa.array([one.file.partition_path for one in files], pa.string())
     return Records(column_stats_keys(columns, paths, names), completed(payloads))
-
-
-def _array(values: Sequence[pa.Scalar | None], kind: pa.DataType) -> pa.Array:
-    parts = [pa.nulls(1, kind) if value is None else pa.repeat(value, 1).cast(kind) for value in values]
-    return pa.concat_arrays(parts) if parts else pa.array([], kind)
 
 
 def _signed_zeros(least: pa.Array, greatest: pa.Array) -> tuple[pa.Array, pa.Array]:

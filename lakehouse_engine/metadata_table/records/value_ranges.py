@@ -1,7 +1,8 @@
-"""Ranges of values in columns of rows, part by part, in the order of Hudi: NaN is above all numbers."""
+"""Ranges of values in columns of rows, part by part. NaN counts as beyond both infinities, since Hudi finds no file by a bound of NaN."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lakehouse_engine.files.column_bounds import ColumnBounds
+
+_DAYS_APART = 31
+_MICROS = 24 * 60 * 60 * 1_000_000
 
 
 @dataclass(slots=True)
@@ -29,14 +33,15 @@ class ValueRanges:
 
 
 def range_of(values: pa.ChunkedArray) -> ColumnBounds:
-    """Range of a column's values; no bounds if all are null."""
-    nulls, floating = values.null_count, pat.is_floating(values.type)
+    """Range of a column's values; no bounds if all are null. With NaN it ends at infinity, above which Spark orders it."""
+    nulls = values.null_count
     if nulls == len(values):
         return ColumnBounds(None, None, len(values), nulls)
-    ends = pc.min_max(values)
+    ends = pc.min_max(values)  # leaves out NaN, unless there is nothing else
     least, greatest = ends["min"], ends["max"]
-    if floating and pc.any(pc.is_nan(values)).as_py():  # `min_max` leaves out NaN
-        greatest = pa.scalar(float("nan"), values.type)
+    if pat.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+        infinity = pa.scalar(math.inf, values.type)
+        least, greatest = pa.scalar(-math.inf, values.type) if math.isnan(least.as_py()) else least, infinity
     return ColumnBounds(least, greatest, len(values), nulls)
 
 
@@ -47,14 +52,15 @@ def joined(one: ColumnBounds, other: ColumnBounds) -> ColumnBounds:
     if not one.has_bounds or not other.has_bounds:
         known = one if one.has_bounds else other
         return replace(counts, least=known.least, greatest=known.greatest)
-    return replace(counts, least=_end(one.least, other.least, highest=False), greatest=_end(one.greatest, other.greatest, highest=True))
+    least, greatest = (pa.array([getattr(each, end) for each in (one, other)]) for end in ("least", "greatest"))
+    return replace(counts, least=pc.min(least), greatest=pc.max(greatest))
 
 
-def _end(one: pa.Scalar, other: pa.Scalar, *, highest: bool) -> pa.Scalar:
-    ends = pa.concat_arrays([pa.repeat(end, 1) for end in (one, other)])
-    if pat.is_floating(ends.type):
-        numbers = ends.filter(pc.invert(pc.is_nan(ends)))
-        if len(numbers) < len(ends) and (highest or not len(numbers)):
-            return pa.scalar(float("nan"), ends.type)
-        ends = numbers
-    return pc.max(ends) if highest else pc.min(ends)
+def widened(one: ColumnBounds) -> ColumnBounds:
+    """Range of days or moments that holds them in the old calendar too, which is at most 10 days apart, and local time a day."""
+    if one.least is None or one.greatest is None:
+        return one
+    kind = one.least.type
+    number, apart = (pa.int32(), _DAYS_APART) if pat.is_date(kind) else (pa.int64(), _DAYS_APART * _MICROS)
+    ends = [pc.add(end.cast(number), pa.scalar(shift, number)).cast(kind) for end, shift in ((one.least, -apart), (one.greatest, apart))]
+    return replace(one, least=ends[0], greatest=ends[1])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from lakehouse_engine.engine import TaskRunner
+from lakehouse_engine.engine import LocalRunner, TaskRunner
 from lakehouse_engine.errors import ClusteringError
 from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
@@ -140,7 +140,7 @@ class Clustering:
         return order.checked(table_schema(state, time))
 
     def run(self, job: ClusteringJob, runner: TaskRunner) -> HoodieCommitMetadata:
-        written = runner.run(sort_group, job.tasks, name="cluster")
+        written = runner.run(sort_group, _threaded(job.tasks, runner), name="cluster")
         stats: dict[str, list[HoodieWriteStat]] = {}
         replaced: dict[str, list[str]] = {}
         for task, made in zip(job.tasks, written, strict=True):
@@ -173,6 +173,12 @@ class Clustering:
         if lost:
             logger.info("%s goes without %d of its %d groups, which were changed meanwhile", time, len(lost), len(job.tasks))
         return without(metadata, lost)
+
+
+def _threaded(tasks: Sequence[SortTask], runner: TaskRunner) -> list[SortTask]:
+    """The tasks, with threads of their own where there are fewer of them than this process runs at once."""
+    threads = max(1, runner.parallelism // len(tasks)) if isinstance(runner, LocalRunner) else 1
+    return [replace(task, threads=threads) for task in tasks]
 
 
 def without(metadata: HoodieCommitMetadata, lost: Iterable[SortTask]) -> HoodieCommitMetadata:

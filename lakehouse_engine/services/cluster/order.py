@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse_engine.model.keys import FILE_NAME, META_COLUMNS
 from lakehouse_engine.options import ClusteringOptions
 from lakehouse_engine.options.clustering import CLUSTERING_LAYOUT, SORT_COLUMNS, columns_named, layout_named
 from lakehouse_engine.sorting.columns import chosen_columns
-from lakehouse_engine.sorting.layout import SortLayout
-from lakehouse_engine.sorting.rows import sort_order
 
 SORTABLE_META_COLUMNS = tuple(name for name in META_COLUMNS if name != FILE_NAME)
 
@@ -62,7 +58,3 @@ class SortOrder:
             return self
         known = pa.schema([*(pa.field(name, pa.string()) for name in SORTABLE_META_COLUMNS), *schema])
         return replace(self, columns=tuple(chosen_columns(known, self.columns)))
-
-    def permutation(self, rows: pa.Table) -> npt.NDArray[np.int64]:
-        """Row numbers in order. Equal rows keep their order, and so do all rows without columns to sort by."""
-        return sort_order(rows, self.columns, SortLayout(self.layout)) if self.columns else np.arange(rows.num_rows, dtype=np.int64)

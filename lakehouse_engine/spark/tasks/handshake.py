@@ -198,7 +198,6 @@ def _question(storage: Storage, folder: str | None, token: str) -> Callable[[Ite
         import sys
         import uuid
 
-
         def greet() -> tuple[Any, ...]:
             host, python = socket.gethostname(), f"{sys.version_info[0]}.{sys.version_info[1]}"
             try:

@@ -41,6 +41,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class All:
+    """True if all parts are."""
+
     parts: tuple[Predicate, ...]
 
     def __str__(self) -> str:
@@ -49,6 +51,8 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class Either:
+    """True if one of the parts is; without parts false."""
+
     parts: tuple[Predicate, ...]
 
     def __str__(self) -> str:

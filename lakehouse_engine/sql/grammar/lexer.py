@@ -15,6 +15,8 @@ from lakehouse_engine.errors import UnsupportedSqlError
 
 
 class TokenKind(StrEnum):
+    """Kind of a token; `QUOTED` is a name in backticks."""
+
     SPACE = "space"
     COMMENT = "comment"
     STRING = "string"

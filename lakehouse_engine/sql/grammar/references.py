@@ -23,6 +23,8 @@ def folded(parts: Parts) -> Parts:
 
 
 class ReferenceKind(StrEnum):
+    """How a statement uses a relation that it names."""
+
     READ = "read"
     TARGET = "target"
     FUNCTION = "function"

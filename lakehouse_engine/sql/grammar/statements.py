@@ -40,6 +40,8 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema:
+    """`CREATE SCHEMA`."""
+
     schema: str
     if_not_exists: bool = False
     comment: str | None = None
@@ -47,6 +49,8 @@ class CreateSchema:
 
 @dataclass(frozen=True, slots=True)
 class DropSchema:
+    """`DROP SCHEMA`."""
+
     schema: str
     if_exists: bool = False
     cascade: bool = False
@@ -54,11 +58,15 @@ class DropSchema:
 
 @dataclass(frozen=True, slots=True)
 class UseSchema:
+    """`USE schema`."""
+
     schema: str
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeSchema:
+    """`DESCRIBE SCHEMA`."""
+
     schema: str
 
 
@@ -81,22 +89,30 @@ class ShowTables:
 
 @dataclass(frozen=True, slots=True)
 class ShowColumns:
+    """`SHOW COLUMNS`."""
+
     name: Parts
 
 
 @dataclass(frozen=True, slots=True)
 class ShowProperties:
+    """`SHOW TBLPROPERTIES`; `key` None: all."""
+
     name: Parts
     key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShowCreateTable:
+    """`SHOW CREATE TABLE`."""
+
     name: Parts
 
 
 @dataclass(frozen=True, slots=True)
 class ShowPartitions:
+    """`SHOW PARTITIONS`."""
+
     name: Parts
 
 
@@ -144,6 +160,8 @@ class RestoreTable:
 
 @dataclass(frozen=True, slots=True)
 class ShowIndexes:
+    """`SHOW INDEXES`."""
+
     name: Parts
 
 
@@ -184,12 +202,16 @@ class RefreshMaterializedView:
 
 @dataclass(frozen=True, slots=True)
 class DropMaterializedView:
+    """`DROP MATERIALIZED VIEW`."""
+
     name: Parts
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropView:
+    """`DROP VIEW`."""
+
     name: Parts
     if_exists: bool = False
 
@@ -254,6 +276,8 @@ class CloneTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
+    """`DROP TABLE`."""
+
     name: Parts
     if_exists: bool = False
 
@@ -292,6 +316,8 @@ class MultiInsert:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
+    """`DELETE FROM`; `condition` None: all rows."""
+
     name: Parts
     alias: str | None = None
     condition: str | None = None
@@ -303,6 +329,8 @@ Assignments = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Update:
+    """`UPDATE`; `condition` None: all rows."""
+
     name: Parts
     assignments: Assignments
     alias: str | None = None
@@ -346,12 +374,16 @@ class RenameRelation:
 
 @dataclass(frozen=True, slots=True)
 class AddColumns:
+    """`ALTER TABLE ... ADD COLUMN`."""
+
     name: Parts
     columns: tuple[ColumnDefinition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DropColumns:
+    """`ALTER TABLE ... DROP COLUMN`."""
+
     name: Parts
     columns: tuple[str, ...]
     if_exists: bool = False
@@ -359,6 +391,8 @@ class DropColumns:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
+    """`ALTER TABLE ... RENAME COLUMN`."""
+
     name: Parts
     column: str
     new_name: str
@@ -387,18 +421,24 @@ class SetDefault:
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
+    """`ALTER TABLE ... SET TBLPROPERTIES`."""
+
     name: Parts
     properties: Properties
 
 
 @dataclass(frozen=True, slots=True)
 class UnsetProperties:
+    """`ALTER TABLE ... UNSET TBLPROPERTIES`."""
+
     name: Parts
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DropPartitions:
+    """`ALTER TABLE ... DROP PARTITION`."""
+
     name: Parts
     partitions: tuple[tuple[tuple[str, Value], ...], ...]
     if_exists: bool = False

@@ -43,10 +43,12 @@ _COUNTS = ("inserts", "updates", "deletes", "files", "bytes_written")
 
 
 def show_schemas(run: Execution, statement: ShowSchemas) -> DataFrame:
+    """Schemas of the warehouse."""
     return run.rows(["namespace"], [[name] for name in run.catalog.schemas() if _like(name, statement.pattern)])
 
 
 def show_tables(run: Execution, statement: ShowTables) -> DataFrame:
+    """Tables and stored views of a schema, or only the views."""
     schema = statement.schema or run.pins.current_schema
     if schema is None:
         raise MissingOptionError("SHOW TABLES needs a schema: write SHOW TABLES IN schema")
@@ -126,10 +128,12 @@ def _declared(field: pa.Field, constraints: Constraints) -> str:
 
 
 def show_columns(run: Execution, statement: ShowColumns) -> DataFrame:
+    """Names of a relation's columns."""
     return run.rows(["col_name"], [[name] for name, _ in _columns(run, statement.name)])
 
 
 def describe(run: Execution, statement: Describe) -> DataFrame:
+    """Columns of a relation with types and comments; `EXTENDED` adds facts about it."""
     if statement.as_json:
         return describe_json(run, statement)
     relation = run.pins.name(statement.name)
@@ -173,6 +177,7 @@ def describe_history(run: Execution, statement: DescribeHistory) -> DataFrame:
 
 
 def describe_schema(run: Execution, statement: DescribeSchema) -> DataFrame:
+    """Name and comment of a schema."""
     comment = run.catalog.schema_comment(statement.schema)
     return run.rows(["info_name", "info_value"], [["Namespace Name", statement.schema], ["Comment", comment]])
 

@@ -272,6 +272,7 @@ def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | 
 
 
 def truncate(run: Execution, statement: Truncate) -> WriteResult:
+    """Delete all rows, or those of one partition."""
     table = run.changed(statement.name)
     if statement.partition:
         return table.delete_partitions([partition_of(run, table, statement.partition)])
@@ -279,5 +280,6 @@ def truncate(run: Execution, statement: Truncate) -> WriteResult:
 
 
 def drop_partitions(run: Execution, statement: DropPartitions) -> WriteResult:
+    """Delete all rows of the named partitions."""
     table = run.changed(statement.name)
     return table.delete_partitions([partition_of(run, table, partition) for partition in statement.partitions])

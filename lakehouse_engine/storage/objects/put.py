@@ -49,6 +49,7 @@ def remember(store: Any, key: str, tag: Tag) -> None:
 
 
 def forget(store: Any, keys: Iterable[str]) -> None:
+    """Forget the known tags of objects."""
     for key in keys:
         _KNOWN.pop((id(store), key))
 

@@ -14,6 +14,7 @@ MOST = 10_000
 
 
 def lister_of(storage: Storage, *, partitioned: bool) -> Lister:
+    """Lister of the table: one flat listing if it is partitioned and in an object store, else directory by directory."""
     return FlatLister(storage) if partitioned and in_object_store(storage) else StorageLister(storage, partitioned)
 
 

@@ -81,7 +81,7 @@ def _twice(table: MetadataTable, key: str, why: str) -> LakehouseError:
     return DuplicateKeyError(
         f"the metadata table has a record index, with one place for a key, and {key!r} is a key that the write {why}. Nothing was written:"
         " bring the rows by an upsert or MERGE, or leave out those that are stored (hoodie.datasource.insert.dup.policy=DROP), or drop the"
-        " index (`lakehouse metadata drop TABLE record_index`)",
+        " index (`lakehouse metadata drop TABLE --partitions record_index`)",
         table=table.data.config.name,
         key=key,
     )

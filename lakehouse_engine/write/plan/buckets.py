@@ -13,6 +13,7 @@ from lakehouse_engine.write.tasks.base_files import FileContext
 
 
 def new_bucket(found: BucketRows, batch: Batch) -> NewGroup:
+    """New file group for rows of a bucket that has no files yet."""
     return NewGroup(found.partition, batch.rows[found.rows], found.bucket)
 
 

@@ -146,4 +146,5 @@ def _stored(files: FileContext, tagged: TaggedFile, names: Sequence[str]) -> pa.
 
 
 def part_of(tagged: TaggedFile, chosen: Mask) -> TaggedFile:
+    """The tagged file with only the chosen rows."""
     return TaggedFile(tagged.base, tagged.num_rows, tagged.positions[chosen], tagged.rows[chosen])

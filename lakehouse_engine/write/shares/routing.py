@@ -282,4 +282,5 @@ def cut_points(blocks: Mapping[int, int], ranks: Sequence[int]) -> list[int]:
 
 
 def new_group(place: tuple[str, int | None], rows: Rows) -> NewGroup:
+    """New file group for rows of a place (partition path, and bucket if the table has buckets)."""
     return NewGroup(place[0], np.sort(rows), place[1])

@@ -53,6 +53,7 @@ def partitions_of(runner: TaskRunner, source: RowSource) -> frozenset[str]:
 
 
 def paths_of_rows(task: PathsTask) -> list[str]:
+    """Distinct partition paths in the task's rows."""
     found = task.source.slice(task.first, task.count).column(PARTITION_PATH).unique().to_pylist()
     return [str(path) for path in found]
 
@@ -64,6 +65,7 @@ def files_of(runner: TaskRunner, source: RowSource) -> set[tuple[str, str]]:
 
 
 def files_of_rows(task: PathsTask) -> set[tuple[str, str]]:
+    """Files that the task's rows name, as pairs of partition path and file id."""
     return named_files(task.source.slice(task.first, task.count))
 
 

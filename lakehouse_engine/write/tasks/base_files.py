@@ -103,10 +103,12 @@ def _nested_with(storage: Storage, partition: str) -> str | None:
 
 
 def next_version(context: FileContext, partition_path: str, file_id: str, task: int) -> BaseFile:
+    """Name of the group's next base file, with a token that no other attempt has."""
     return BaseFile(partition_path, file_id, write_token(task, 0, secrets.randbelow(1_000_000)), context.instant_time)
 
 
 def attempt_at(context: FileContext, file: BaseFile | LogFile, kind: MarkerType) -> FileAttempt:
+    """Attempt to make a file; it writes the marker first."""
     return FileAttempt(context.storage, context.instant_time, file.path, kind, lambda: announce(context, file, kind))
 
 
@@ -118,6 +120,7 @@ def form_of(context: FileContext) -> ParquetForm:
 def open_writer(
     context: FileContext, file: BaseFile, kind: MarkerType, inherited: Inherited | None = None, pattern: ChunkedFile | None = None
 ) -> BaseFileWriter:
+    """Writer of a base file: `inherited` are keys of the file that it replaces, `pattern` has the form of chunks that are copied."""
     return BaseFileWriter(
         context.storage,
         file.path,
@@ -133,10 +136,12 @@ def open_writer(
 
 
 def identity(context: FileContext, file: BaseFile, task: int) -> FileIdentity:
+    """Values of the meta columns that are the same for all rows of a file."""
     return FileIdentity(context.instant_time, file.partition_path, file.name, task, context.populate)
 
 
 def created_stat(file: BaseFile, size: int, rows: int) -> HoodieWriteStat:
+    """Statistics of a new base file; `size` in bytes."""
     return HoodieWriteStat(
         file_id=file.file_id,
         path=file.path,

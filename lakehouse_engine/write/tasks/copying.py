@@ -42,13 +42,18 @@ class Copying:
     row_group_rows: int
     joined: bool
 
+    @staticmethod
+    def may(size: int) -> bool:
+        """True if chunks of a file of so many bytes may be worth copying."""
+        return size >= COPIED_FROM
+
     @classmethod
     def of(cls, context: FileContext, groups: RowGroups, inherited: Inherited | None, *, joined: bool) -> Copying | None:
-        """None if the file is small, by another writer, or has another schema or encoding. Raises as `RowGroups.chunks`."""
-        if groups.source.size() < COPIED_FROM or (context.populate and (inherited is None or inherited.least is None)):
+        """None if the file is small, by another writer, lacks bounds, or has another schema or encoding. Raises as `RowGroups.chunks`."""
+        if not cls.may(groups.source.size()) or (context.populate and (inherited is None or inherited.least is None)):
             return None
         stored = groups.chunks()
-        if stored is None or groups.codecs() != {context.options.compression}:
+        if stored is None or stored.lacks_bounds or groups.codecs() != {context.options.compression}:
             return None
         pattern = form_of(context).pattern()
         if pattern is None or not stored.has_schema_of(pattern):

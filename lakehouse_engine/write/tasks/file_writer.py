@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS, DICTIONARY_TYPE
-from lakehouse_engine.files.footer import SORTED_BY
+from lakehouse_engine.files.footer import NAN_BOUNDS, SORTED_BY
 from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
 from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -236,7 +236,7 @@ class BaseFileWriter:
             self._attempt.give_up()
 
     def _footer(self) -> dict[str, str]:
-        footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro"}
+        footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro", NAN_BOUNDS.decode(): "infinity"}
         if self._sorted_by is not None:
             footer[SORTED_BY_KEY] = self._sorted_by
         if not self._populate:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.files.base_file import DICTIONARY_TYPE, RowGroups
-from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup, Pieces
+from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup, Pieces, tail_with_nan
 from lakehouse_engine.format.parquet_seal import SealingSink, read_with_tail
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.write.tasks.dictionaries import repeats
@@ -59,9 +62,10 @@ class ParquetForm:
         file, pieces = self._encode(rows)
         if file is None:
             raise FormatError("the Parquet writer wrote pages without checksums; this version of pyarrow cannot be used")
-        for chunk in file.groups[0].chunks:
+        with_nan = nan_leaves(rows)
+        for number, chunk in enumerate(file.groups[0].chunks):
             first = 1 + 2 * chunk.page  # the magic comes before
-            yield chunk, pieces[first : first + len(chunk.lengths)]
+            yield chunk.with_nan() if number in with_nan else chunk, pieces[first : first + len(chunk.lengths)]
 
     def _encode(self, rows: pa.Table) -> tuple[ChunkedFile | None, list[bytes]]:
         """A file of one row group, and the pieces in which it was written: the magic, headers and contents of pages in turn, the rest."""
@@ -112,6 +116,8 @@ class StreamedParquet:
     def __init__(self, target: pa.NativeFile, form: ParquetForm) -> None:
         self._sink, self._form = SealingSink(target), form
         self._writer: pq.ParquetWriter | None = None
+        self._groups = 0
+        self._with_nan: list[tuple[int, int]] = []
 
     def write(self, rows: pa.Table) -> None:
         """Write one row group; none if there are no rows."""
@@ -119,6 +125,8 @@ class StreamedParquet:
             self._writer = self._form.writer(self._sink, rows)
         if rows.num_rows:
             self._writer.write_table(rows.unify_dictionaries(), row_group_size=rows.num_rows)
+            self._with_nan += [(self._groups, leaf) for leaf in nan_leaves(rows)]
+            self._groups += 1
 
     def close(self, texts: Mapping[str, str]) -> int:
         """Write the footer with these key-value metadata; returns the size of the file in bytes."""
@@ -126,7 +134,7 @@ class StreamedParquet:
         # The seal comes last, so that texts of the table that look like one are not taken for it.
         self._writer.add_key_value_metadata({**texts, **self._sink.hold()})
         self._writer.close()
-        return self._sink.finish()
+        return self._sink.finish(partial(tail_with_nan, places=self._with_nan)) if self._with_nan else self._sink.finish()
 
     def discard(self) -> None:
         """Write no footer."""
@@ -170,12 +178,19 @@ def dictionary_leaves(rows: pa.Table, unique: frozenset[str]) -> list[str]:
 
 
 def _bounded_leaves(schema: pa.Schema) -> list[str]:
-    """Leaves that get statistics: all but floating point numbers.
+    """Leaves that get statistics: all but floating point numbers inside of nested columns, whose bounds would leave out NaN."""
+    leaves = ((column, leaf, kind) for column in schema for leaf, kind in _leaves(column.name, _plain(column.type)))
+    return [leaf for column, leaf, kind in leaves if not (pat.is_floating(kind) and pat.is_nested(column.type))]
 
-    Their bounds leave out NaN, which Spark takes as the greatest number, so Spark would skip row groups that have some (parquet-mr, too,
-    writes no bounds then).
-    """
-    return [leaf for field in schema for leaf, kind in _leaves(field.name, _plain(field.type)) if not pa.types.is_floating(kind)]
+
+def nan_leaves(rows: pa.Table) -> list[int]:
+    """Numbers of the Parquet leaves of floating point columns that have NaN."""
+    found, number = [], 0
+    for column in rows.schema:
+        if pat.is_floating(column.type) and pc.any(pc.is_nan(rows.column(column.name))).as_py():
+            found.append(number)
+        number += sum(1 for _ in _leaves(column.name, _plain(column.type)))
+    return found
 
 
 def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -17,13 +18,15 @@ from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate, text_table
 from dbt.adapters.lakehouse.writing.guards import Guard, Guards, failed_tests
 from dbt.adapters.lakehouse.writing.selection import Selected
-from dbt.adapters.lakehouse.writing.table_operations import run_on_table
+from dbt.adapters.lakehouse.writing.table_operations import OPERATIONS, run_on_table
+from dbt.include import lakehouse
 from lakehouse_engine.errors import RestoreError
 from lakehouse_engine.model.services import CleanResult, CompactionResult, RestoreResult, Savepoint, VersionChange
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.write.create import TableSpec, create_table
+from tests.support.documents import ROOT
 
 ORDERS, CLIENTS = Selected("orders", "s", "orders"), Selected("clients", "s", "clients")
 
@@ -74,6 +77,15 @@ class House:
 
     def kind(self, schema: str, identifier: str) -> str | None:
         return "table" if identifier in self.tables else None
+
+
+def test_every_operation_has_a_macro_of_its_name_and_a_line_in_the_guide() -> None:
+    macros = Path(lakehouse.PACKAGE_PATH) / "macros" / "operations"
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in macros.glob("*.sql") if path.stem != "run"}
+    calls = {stem: re.findall(r"macro (\w+)\(|lakehouse_operation\('(\w+)'", text) for stem, text in texts.items()}
+    assert calls == {name: [(name, ""), ("", name)] for name in OPERATIONS}
+    lines = [line.split("|")[1] for line in (ROOT / "docs" / "dbt.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    assert [name for name in OPERATIONS if not any(f"`{name}`" in cell for cell in lines)] == []
 
 
 def test_one_table_is_restored_at_once_and_the_answer_is_a_table() -> None:

@@ -73,9 +73,10 @@ def test_nodes_of_one_name_in_two_packages_are_told_apart_by_relation() -> None:
 
 
 def test_a_table_brings_the_options_of_its_model_and_of_the_profile() -> None:
-    nodes = {"model.p.m": node("orders", config={"materialized": "table", "cleaning": {"commits_retained": 2}})}
+    nodes = {"model.p.m": node("orders", tags=("crm",), config={"materialized": "table", "cleaning": {"commits_retained": 2}})}
     defaults = {"hoodie.keep.min.commits": "9"}
-    (one,) = select_tables(nodes, {"model": "orders"}, lambda *name: True, defaults)
-    assert one.options == {"hoodie.keep.min.commits": "9", "hoodie.clean.commits.retained": "2"}
+    for ways in ({"model": "orders"}, {"tag": "crm"}, {"all": True}):
+        (one,) = select_tables(nodes, ways, lambda *name: True, defaults)
+        assert one.options == {"hoodie.keep.min.commits": "9", "hoodie.clean.commits.retained": "2"}, ways
     (other,) = select_tables({}, {"relation": "s.orders"}, lambda *name: True, defaults)
     assert other.options == defaults

@@ -33,14 +33,14 @@ class House:
     """A warehouse; `pinned` gives another reading of it."""
 
     def __init__(self, spark: Spark, asked: list[str] | None = None) -> None:
-        self.spark, self.asked = spark, asked if asked is not None else []
+        self.session, self.asked = spark, asked if asked is not None else []
 
     def pinned(self) -> House:
-        return House(self.spark, self.asked)
+        return House(self.session, self.asked)
 
     def sql(self, text: str) -> Frame:
         self.asked.append(text)
-        return Frame(self.spark, text)
+        return Frame(self.session, text)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_all_rows_of_a_view_are_its_query_which_is_analysed_once_and_needs_no_na
     keep(views, "M__dbt_tmp", "select 1 as id", house)
     assert read(views, text, house).sql == "select 1 as id"
     assert house.asked == ["select 1 as id"]
-    assert house.spark.views == {}
+    assert house.session.views == {}
     assert views.drop_unseen("m__dbt_tmp")
     assert house.asked == ["select 1 as id"]
 
@@ -74,11 +74,11 @@ def test_before_any_other_statement_spark_learns_of_the_view(house: House, text:
     views = SessionViews()
     keep(views, "m__dbt_tmp", "select 1 as id", house)
     assert read(views, text, house).sql == text
-    assert house.spark.views["m__dbt_tmp"].sql == "select 1 as id"
+    assert house.session.views["m__dbt_tmp"].sql == "select 1 as id"
     assert not views.drop_unseen("m__dbt_tmp")
     views.drop("m__dbt_tmp", house)
-    assert house.spark.dropped == ["m__dbt_tmp"]
-    assert house.spark.views == {}
+    assert house.session.dropped == ["m__dbt_tmp"]
+    assert house.session.views == {}
 
 
 def test_a_view_of_a_view_is_the_same_query(house: House) -> None:
@@ -100,7 +100,7 @@ def test_views_that_are_made_anew_are_so_for_spark_too_from_one_reading(house: H
     assert after is not before
     assert read(views, "select * from b", house).sql == "a1"
     views.show()
-    assert {name: frame.sql for name, frame in house.spark.views.items()} == {"a": "a1", "b": "a1"}
+    assert {name: frame.sql for name, frame in house.session.views.items()} == {"a": "a1", "b": "a1"}
 
 
 def test_rows_of_another_reading_are_not_taken_for_this_one(house: House) -> None:
@@ -113,7 +113,7 @@ def test_a_view_that_was_made_by_a_statement_is_dropped_as_it_was(house: House) 
     views = SessionViews()
     assert not views.drop_unseen("theirs")
     views.drop("theirs", house)
-    assert house.spark.dropped == ["theirs"]
+    assert house.session.dropped == ["theirs"]
 
 
 def test_hidden_views_are_gone_for_spark(house: House) -> None:
@@ -121,8 +121,8 @@ def test_hidden_views_are_gone_for_spark(house: House) -> None:
     keep(views, "my-model__dbt_tmp", "select 1", house)
     views.show()
     views.hide(house)
-    assert house.spark.dropped == ["my-model__dbt_tmp"]
-    assert house.spark.views == {}
+    assert house.session.dropped == ["my-model__dbt_tmp"]
+    assert house.session.views == {}
 
 
 def test_a_view_that_was_kept_again_leaves_nothing_of_its_old_rows_in_spark(house: House) -> None:
@@ -133,9 +133,9 @@ def test_a_view_that_was_kept_again_leaves_nothing_of_its_old_rows_in_spark(hous
             views.show()
     assert not views.drop_unseen("v")
     views.drop("v", house)
-    assert house.spark.views == {}
+    assert house.session.views == {}
     views.keep("w", "select 1", lambda warehouse: warehouse.sql("select 1"), house)
     views.show()
     views.keep("w", "select 2", lambda warehouse: warehouse.sql("select 2"), house)
     views.hide(house)
-    assert house.spark.views == {}
+    assert house.session.views == {}

@@ -274,6 +274,32 @@ def test_an_index_with_one_place_for_a_key_is_not_asked_for_each_partition(tmp_p
     assert "one place for a key" in caplog.text
 
 
+def test_an_index_of_each_partition_finds_the_key_there_and_a_global_one_everywhere() -> None:
+    storage, schema = MemoryStorage(), pa.schema([("id", pa.string()), ("p", pa.string())])
+    create_table(storage, TableSpec(name="t", schema=schema, record_key=("id",), partition_by=("p",)))
+    for part in ("x", "y"):
+        data = ArrowInput(pa.table({"id": ["a", part], "p": [part] * 2}, schema=schema))
+        execute_write(storage, WriteRequest(WriteOperationType.BULK_INSERT, data, WriteOptions()), ONE)
+    times = [one.requested_time for one in TableState.load(storage).timeline.completed()]
+    builder = MetadataTableBuilder(storage).begin("files", "record_index")
+    for piece in TableState.load(storage).view.latest_slices():
+        keys = ["a", piece.partition_path[-1]]
+        table = pa.table([[piece.partition_path] * 2, [piece.file_id] * 2, [0] * 2], schema=LOCATIONS)
+        builder.base(f"record-index-p%3D{keys[1]}-0000-0", pa.array(keys), location_payloads(table))
+    for time in (BUILD, *times):
+        builder.publish(time)
+    state = TableState.load(storage)
+    batch = batch_of(["a", "a", "x", "y", "y"], {"p=x": [0, 3], "p=y": [1, 4], "p=z": [2]})
+
+    def found_in(*, is_global: bool) -> dict[str, list[int]]:
+        result = RecordLevelIndex(is_global).of(state).find(storage, state.view, batch, MetaColumnKeys(), ONE)
+        assert result.exact
+        return {one.base.partition_path: sorted(one.rows.tolist()) for one in result.tagged}
+
+    assert found_in(is_global=False) == {"p=x": [0], "p=y": [1, 4]}
+    assert found_in(is_global=True) == {"p=x": [0, 2], "p=y": [0, 3]}, "the first of equal keys"
+
+
 @pytest.mark.parametrize(("named", "is_global"), [("RECORD_INDEX", True), ("record_level", True), ("RECORD_LEVEL_INDEX", False)])
 def test_names_of_the_index(named: str, is_global: bool) -> None:
     index = load_index(TableState.load(table_of({"a": 1})), WriteOptions.read({"hoodie.index.type": named}))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakehouse_engine.errors import UnsupportedTableError
@@ -69,12 +72,15 @@ def bound(one: dict[str, Any], end: str) -> Any:
     return None if value is None else next(member["value"] for member in value.values() if member is not None)
 
 
-def test_nan_is_above_all_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("values", "ends"), [([1.0, math.nan], [1.0, math.inf]), ([math.nan, math.nan], [-math.inf, math.inf])])
+def test_nan_is_within_infinite_bounds(values: list[float], ends: list[float], tmp_path: Path) -> None:
+    """Bounds by the footer leave NaN out, and Hudi's filters do not find a bound of NaN."""
     table = made(tmp_path)
-    table.insert(rows(1, 2, x=[1.0, math.nan]))
-    (one,) = stats(base_file_statistics(table.state, bases(table.state)), "x")
-    assert bound(one, "min") == 1.0
-    assert math.isnan(bound(one, "max"))
+    table.insert(rows(1, 2, x=values))
+    found = base_file_statistics(table.state, bases(table.state))
+    assert [bound(one, end) for one in stats(found, "x") for end in ("min", "max")] == ends
+    whole = partition_statistics(table.state, table.state.view.latest_slices(), joined([]))
+    assert [bound(one, end) for one in stats(whole, "x") for end in ("min", "max")] == ends
 
 
 def test_zeros_have_the_sign_that_java_orders_outside(tmp_path: Path) -> None:
@@ -135,27 +141,24 @@ def test_a_column_that_was_added_is_null_in_files_without_it(version: str, tmp_p
 def test_logs_have_ranges_of_their_rows_and_none_with_deletions_only(version: str, tmp_path: Path) -> None:
     table = made(tmp_path, version, "mor")
     table.insert(rows(1, 2, 3, x=[1.0, 2.0, 3.0]))
-    table.upsert(rows(1, 2, x=[10.0, math.nan]))
+    table.upsert(rows(1, 2, x=[10.0, 12.0]))
     table.delete(pa.table({"id": [3]}))
     state = table.state
     found = stats(log_statistics(state, logs(state)), "x")
     filled = [one for one in found if one["valueCount"]]
-    assert [(bound(one, "min"), math.isnan(bound(one, "max")), one["valueCount"]) for one in filled] == [(10.0, True, 2)]
+    assert [(bound(one, "min"), bound(one, "max"), one["valueCount"]) for one in filled] == [(10.0, 12.0, 2)]
     (empty,) = (one for one in found if not one["valueCount"])
     assert (empty["minValue"], empty["maxValue"], empty["nullCount"]) == (None, None, 0)
     assert empty["valueType"] == (None if version == "6" else {"typeOrdinal": 1, "additionalInfo": None})
     whole = partition_statistics(state, state.view.latest_slices(), joined([]))
     (one,) = stats(whole, "x")
-    assert (bound(one, "min"), math.isnan(bound(one, "max")), one["valueCount"], one["isTightBound"]) == (1.0, True, 5, True)
+    assert (bound(one, "min"), bound(one, "max"), one["valueCount"], one["isTightBound"]) == (1.0, 12.0, 5, True)
+    table.upsert(rows(1, x=[math.nan]))
+    (one,) = stats(partition_statistics(table.state, table.state.view.latest_slices(), joined([])), "x")
+    assert (bound(one, "min"), bound(one, "max"), one["valueCount"]) == (-math.inf, math.inf, 6)
 
 
-def test_a_partition_with_a_file_that_has_no_statistics_has_none(tmp_path: Path) -> None:
-    table = made(tmp_path, "6")
-    table.insert(rows(1, big=[Decimal(10) ** 20]))
-    assert len(partition_statistics(table.state, table.state.view.latest_slices(), joined([])).keys) == 0
-
-
-def test_a_record_without_bounds_is_not_believed_of_a_partition(tmp_path: Path) -> None:
+def test_bounds_that_a_record_lacks_are_derived_for_a_partition(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.insert(rows(1, x=[5.0]))
     known = base_file_statistics(table.state, bases(table.state))
@@ -165,8 +168,28 @@ def test_a_record_without_bounds_is_not_believed_of_a_partition(tmp_path: Path) 
     place = known.payloads.column_names.index(STATS)
     without = Records(known.keys, known.payloads.set_column(place, known.payloads.schema.field(STATS), unbounded))
     slices = table.state.view.latest_slices()
-    assert len(partition_statistics(table.state, slices, without).keys) == 0
-    assert len(partition_statistics(table.state, slices, known).keys) == len(indexed_columns(table.state))
+    found, expected = (partition_statistics(table.state, slices, one) for one in (without, known))
+    assert found.payloads.equals(expected.payloads)
+    assert len(found.keys) == len(indexed_columns(table.state))
+
+
+def test_days_that_spark_reads_as_others_have_wider_bounds(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("at", pa.timestamp("us", "UTC"))])
+    create_table(LocalStorage(str(tmp_path / "t")), TableSpec("t", schema, ["id"], version=TableVersion.NINE))
+    table = HoodieTable.open(str(tmp_path / "t"))
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+    day, moment = dt.date(1500, 6, 1), dt.datetime(1500, 6, 1, tzinfo=dt.timezone.utc)
+    table.insert(pa.table({"id": [1], "day": [day], "at": [moment]}, schema=schema))
+    (base,) = bases(table.state)
+    path = Path(table.path, base.path)
+    stored = pq.read_table(path)
+    pq.write_table(stored.replace_schema_metadata({b"org.apache.spark.legacyDateTime": b""}), path)
+    found = base_file_statistics(TableState.load(LocalStorage(table.path)), [replace(base, size=path.stat().st_size)])
+    apart = dt.timedelta(days=31)
+    days, moments = (stats(found, name)[0]["minValue"] for name in ("day", "at"))
+    assert days["IntWrapper"]["value"] == (day - apart - dt.date(1970, 1, 1)).days
+    assert moments["LongWrapper"]["value"] == (moment - apart - epoch) // dt.timedelta(microseconds=1)
+    assert bound(stats(found, "day")[0], "max") == (day + apart - dt.date(1970, 1, 1)).days
 
 
 @VERSIONS

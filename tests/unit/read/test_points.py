@@ -147,6 +147,7 @@ def test_the_index_is_not_asked_about_a_state_that_is_past(monkeypatch: pytest.M
     storage.delete(".hoodie/29990101000000000.commit.requested")
     assert opened(plan(storage, A == 3, as_of=newest)) == FILES
     assert opened(plan(storage, A == 3, kind="incremental", begin="000")) == FILES
+    assert opened(plan(storage, A == 3, kind="read_optimized")) == FILES, "a base file has rows that logs moved elsewhere"
     assert asked == []
 
 

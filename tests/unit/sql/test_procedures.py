@@ -22,8 +22,9 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.sql.grammar.statements import Call
 from lakehouse_engine.sql.procedures.arguments import Kind
-from lakehouse_engine.sql.procedures.registry import PROCEDURES, Prepared, help_rows, prepare
+from lakehouse_engine.sql.procedures.registry import INSTEAD, PROCEDURES, Prepared, help_rows, prepare
 from lakehouse_engine.sql.router import route
+from tests.support.documents import ROOT
 
 HOSTILE = (
     "../../etc",
@@ -111,6 +112,15 @@ def test_help_has_the_arguments_of_all_procedures_or_of_one() -> None:
     assert len(help_rows(Call("help", (), 2))) == 2
     with pytest.raises(UnsupportedSqlError, match=r"no procedure run_clan; did you mean run_clean\?"):
         help_rows(Call("help", (("cmd", "run_clan"),)))
+
+
+def test_every_procedure_is_documented_with_its_arguments_and_none_is_refused_as_missing() -> None:
+    page = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("| `")]
+    for name, one in PROCEDURES.items():
+        [line] = [line for line in lines if f"`{name}`" in line.split("|")[1]]
+        assert [argument for argument in one.signature.names if argument != "dry_run" and f"`{argument}`" not in line] == [], name
+    assert set(PROCEDURES) & set(INSTEAD) == set()
 
 
 def test_an_unknown_procedure_names_the_nearest() -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +18,7 @@ from lakehouse_engine import Lakehouse
 from lakehouse_engine.cli.main import cli
 from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.storage.objects.store import ObjectStorage
-from lakehouse_engine.storage.objects.uploads import client_settings, unfinished_uploads
+from lakehouse_engine.storage.objects.uploads import clear_uploads, client_settings, unfinished_uploads
 
 
 def test_a_directory_has_none(tmp_path: Path) -> None:
@@ -94,3 +98,43 @@ def test_a_proxy_and_requests_without_a_signature(bare: pytest.MonkeyPatch) -> N
     config, _ = client_settings((("proxy_url", "http://proxy:1"), ("skip_signature", "true")))
     assert config["proxies"] == {"http": "http://proxy:1", "https": "http://proxy:1"}
     assert config["signature_version"] is UNSIGNED
+
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
+
+
+class Client:
+    """A bucket that has these uploads, as botocore tells of them; each is this many hours old."""
+
+    def __init__(self, hours: dict[str, float]) -> None:
+        self.hours, self.aborted = hours, list[str]()
+        self.exceptions = SimpleNamespace(NoSuchUpload=KeyError)
+
+    def get_paginator(self, name: str) -> Client:
+        assert name == "list_multipart_uploads"
+        return self
+
+    def paginate(self, **asked: str) -> Iterator[dict[str, Any]]:
+        for key, hours in self.hours.items():
+            found = [{"Key": key, "Initiated": NOW - timedelta(hours=hours), "UploadId": key}] if key.startswith(asked["Prefix"]) else []
+            yield {"ResponseMetadata": {"HTTPHeaders": {"date": format_datetime(NOW, usegmt=True)}}, "Uploads": found}
+
+    def abort_multipart_upload(self, **asked: str) -> None:
+        self.aborted.append(asked["Key"])
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("s3://bucket/lake", {"s/t/a.parquet": "lake/s/t/a.parquet", "s/t/day": "lake/s/t/day"}),
+        ("s3://bucket", {key: key for key in ("lake/s/t/a.parquet", "lake/s/t/day", "lake2/s/t/b.parquet")}),
+    ],
+)
+def test_old_uploads_below_the_warehouse_are_removed_alone(monkeypatch: pytest.MonkeyPatch, place: str, expected: dict[str, str]) -> None:
+    client = Client({"lake/s/t/a.parquet": 30, "lake2/s/t/b.parquet": 30, "lake/s/t/day": 24, "lake/s/t/young": 23.99})
+    monkeypatch.setattr("botocore.session.Session.create_client", lambda *given, **named: client)
+    storage = ObjectStorage.at(place, {"region": "eu-central-1"})
+    found = clear_uploads(storage, 24, dry_run=True)
+    assert ({one.path for one in found}, client.aborted) == (set(expected), [])
+    assert clear_uploads(storage, 24, dry_run=False) == found
+    assert sorted(client.aborted) == sorted(expected.values())

@@ -42,6 +42,13 @@ def clustered(action: Action) -> tuple[LocalTable, Instant]:
     return table, instant
 
 
+def test_a_plan_that_is_gone_meanwhile_is_none(version: TableVersion) -> None:
+    table, instant = clustered(Action.REPLACE_COMMIT if version is TableVersion.SIX else Action.CLUSTERING)
+    state = table.state
+    state.active.delete(instant)
+    assert not is_plan(state, instant)
+
+
 def test_the_groups_of_a_pending_clustering_are_known_and_not_changed(version: TableVersion) -> None:
     table, instant = clustered(Action.REPLACE_COMMIT if version is TableVersion.SIX else Action.CLUSTERING)
     state = table.state

@@ -108,6 +108,7 @@ def is_outcome_unknown(error: BaseException) -> bool:
 
 
 def is_write_result(value: Any) -> bool:
+    """True if an answer is the result of a write, not rows."""
     # A Spark Connect frame answers to any attribute name.
     return not hasattr(value, "toArrow") and hasattr(value, "instant") and hasattr(value, "inserts")
 
@@ -138,4 +139,5 @@ def response_of(result: Any) -> AdapterResponse:
 
 
 def table_type_of(value: Any) -> str:
+    """`cow` or `mor`, from a table type of the engine or its text."""
     return {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}.get(str(getattr(value, "value", value)), str(value).lower())

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_merge_on_read(table: HoodieTable) -> bool:
+    """True for a merge-on-read table, False for a copy-on-write one."""
     return table_type_of(table.config.table_type) == "mor"
 
 

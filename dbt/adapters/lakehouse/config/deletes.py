@@ -15,6 +15,7 @@ _TIME = re.compile(r"[1-9][0-9]{0,5} +(hours?|days?|weeks?)", re.IGNORECASE)
 
 
 def deletes_softly(config: Mapping[str, Any]) -> bool:
+    """True if deleted rows stay stored."""
     return str(_given(config).get("mode") or "hard").lower() == "soft"
 
 

@@ -179,6 +179,7 @@ def names(value: Any) -> tuple[str, ...]:
 
 
 def node_name(node: Mapping[str, Any]) -> str:
+    """Name of a node for messages."""
     return str(node.get("unique_id") or node.get("name") or "?")
 
 

@@ -83,6 +83,7 @@ class CatalogEntry:
 
 
 def column_names() -> list[str]:
+    """Columns of dbt's catalog, in order."""
     return [*BASE_COLUMNS, *(f"stats:{name}:{part}" for name in STATISTICS for part in STATISTIC_PARTS)]
 
 

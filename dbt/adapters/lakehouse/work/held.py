@@ -52,7 +52,7 @@ def hand_over_results() -> None:
 
 
 def _is_retry() -> bool:
-    """Name of the command. A retry runs under the repeated command's name; the command line says what was typed."""
+    """True for `dbt retry`. It runs under the name of the command that it repeats; the command line says what was typed."""
     typed = click.get_current_context(silent=True)
     return typed is not None and typed.info_name == "retry"
 
@@ -64,6 +64,7 @@ def end_audits() -> None:
 
 
 def current_audits() -> Audits | None:
+    """Audits of the current run; None if it has none."""
     return _current[-1] if _current and _current[-1].watches else None
 
 

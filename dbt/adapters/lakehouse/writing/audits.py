@@ -384,6 +384,7 @@ def _said(done: list[Any]) -> str:
 
 
 def is_audited(node: Any) -> bool:
+    """True if the model has the config `audit`."""
     return bool(getattr(node, "config", None) and node.config.get("audit"))
 
 

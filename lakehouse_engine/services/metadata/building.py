@@ -1,0 +1,64 @@
+"""Builds a metadata table, drops it, or does both, under the table's lock and beside no other writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from lakehouse_engine.commit.locked import locked_table
+from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.metadata_table.building import build as building
+from lakehouse_engine.metadata_table.building import drop as dropping
+from lakehouse_engine.metadata_table.partitions import FILES
+from lakehouse_engine.model.services import MetadataTableChange
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+
+
+def build(storage: Storage, partitions: Sequence[str], *, lock_timeout_ms: int) -> MetadataTableChange:
+    """Build those of the partitions, and `files`, that the metadata table does not have.
+
+    Raises, with nothing changed, `OptionError` for a partition that the table cannot have, and `CommitConflictError` naming the instant
+    while anything is pending, a plan included; `LockTimeoutError`, and as `building.build`.
+    """
+    building.check_partitions(TableState.load(storage), partitions)
+    with _alone(storage, lock_timeout_ms) as data:
+        return _built(data, partitions, ())
+
+
+def drop(storage: Storage, partitions: Sequence[str] | None = None, *, lock_timeout_ms: int) -> MetadataTableChange:
+    """Drop partitions, or the whole metadata table. Raises as `dropping.drop`, and `LockTimeoutError`."""
+    dropping.check_partitions(TableState.load(storage), partitions)
+    with _alone(storage, lock_timeout_ms) as data:
+        before = data.config.metadata_partitions
+        present = tuple(name for name in partitions or () if name in before)
+        dropped = dropping.drop(data, None if partitions is None else present)
+        return MetadataTableChange(partitions=data.advance().config.metadata_partitions, dropped=dropped)
+
+
+def rebuild(storage: Storage, partitions: Sequence[str] | None = None, *, lock_timeout_ms: int) -> MetadataTableChange:
+    """Drop partitions and build them again; with None all that this engine builds, at least `files`, and what only Hudi builds is dropped.
+
+    Raises as `build`, before anything is dropped.
+    """
+    before = TableState.load(storage)
+    asked = before.config.metadata_partitions if partitions is None else tuple(partitions)
+    wanted = tuple(name for name in asked if partitions is not None or name in building.PARTITIONS) or (FILES,)
+    building.check_partitions(before, wanted)
+    with _alone(storage, lock_timeout_ms) as data:
+        building.check_nothing_pending(data)
+        present = data.config.metadata_partitions
+        dropped = dropping.drop(data, None if partitions is None else [name for name in wanted if name in present])
+        again = (name for name in dropped if name in building.PARTITIONS)
+        return _built(data.advance(), tuple(dict.fromkeys((*wanted, *again))), dropped)
+
+
+def _alone(storage: Storage, lock_timeout_ms: int) -> AbstractContextManager[TableState]:
+    """The table under its lock, while no writer is at work without it."""
+    return locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms, joined=False)
+
+
+def _built(data: TableState, partitions: Sequence[str], dropped: tuple[str, ...]) -> MetadataTableChange:
+    before = data.config.metadata_partitions
+    after = building.build(data, partitions, table_clock(data)).config.metadata_partitions
+    return MetadataTableChange(partitions=after, built=tuple(name for name in after if name not in before), dropped=dropped)
