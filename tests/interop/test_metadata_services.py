@@ -81,7 +81,7 @@ class Written:
         ours = HoodieTable.open(str(self.path)).to_arrow()
         assert_same_rows(listed.select(ours.column_names), ours)
         asked = f"select id, qty from {self.name} where id in ('z0101', 'z0104')"
-        found = self.judge.sql(asked, conf={**self.conf, "hoodie.enable.data.skipping": "true"})
+        found = self.judge.sql(f"refresh table {self.name}", asked, conf={**self.conf, "hoodie.enable.data.skipping": "true"})
         assert found is not None
         wanted = ours.filter(pc.is_in(ours["id"], pa.array(["z0101", "z0104"]))).select(["id", "qty"])
         assert wanted.num_rows == 2

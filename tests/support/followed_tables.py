@@ -112,12 +112,21 @@ class FollowedTable:
     def schema(self) -> str:
         return record_schema(version_of_new_tables())
 
-    def commit(self, *, pending: bool = False) -> str:
-        """A commit that adds a file and a key; some remove one of before. `pending`: only the metadata table has it completed."""
+    def begin(self) -> str:
+        """The instant of a commit that the metadata table has nothing of yet."""
+        time = _now(self.storage)
+        self._data(time, (State.REQUESTED, State.INFLIGHT))
+        return time
+
+    def commit(self, time: str | None = None, *, pending: bool = False) -> str:
+        """A commit that adds a file and a key; some remove one of before. `time`: one that was begun. `pending`: it is only completed in
+        the metadata table.
+        """
+        time = self.begin() if time is None else time
         self.commits += 1
         number = self.commits
-        time, partition, name = _now(self.storage), f"p{number % 3}", f"f{number}-0_0-0-0_{number}.parquet"
-        entries = [("p" + str(number % 3), name, number, False)]
+        partition, name = f"p{number % 3}", f"f{number}-0_0-0-0_{number}.parquet"
+        entries = [(partition, name, number, False)]
         if number % 4 == 0 and self.files.get(partition):
             gone = min(self.files[partition])
             entries.append((partition, gone, 0, True))
@@ -128,7 +137,6 @@ class FollowedTable:
             deleted = [known[0]]
             del self.keys[known[0]]
         self.keys |= puts
-        self._data(time, (State.REQUESTED, State.INFLIGHT))
         self._follow(time, entries, puts, deleted)
         if not pending:
             self._data(time, (State.COMPLETED,))
