@@ -13,6 +13,8 @@ from collections.abc import Collection, Sequence
 
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.metadata_table.building.drop import drop
+from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, unname_partitions
 from lakehouse_engine.metadata_table.completeness import unknown_instants
 from lakehouse_engine.metadata_table.delta import is_taken_in, take_back_delta, write_delta
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable, is_in_use
@@ -20,13 +22,10 @@ from lakehouse_engine.metadata_table.upkeep.changes import changes_of, unkept_pa
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
-from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
-
-PARTITIONS, _INFLIGHT = "hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"
 
 _WARNED: set[tuple[str, str]] = set()
 """Roots of tables, and reasons, for which this process has warned."""
@@ -88,7 +87,7 @@ def drop_metadata_table(state: TableState, reason: str) -> TableState:
     """Drop the metadata table like a writer of Hudi with `hoodie.metadata.enable=false`: first the properties, then the files. Returns the
     state after that; the same state if there is no metadata table.
     """
-    named = [key for key in (PARTITIONS, _INFLIGHT) if state.config.properties.get(key)]
+    named = [key for key in (PARTITIONS_KEY, IN_PROGRESS_KEY) if state.config.properties.get(key)]
     present = state.may_have_folder(METADATA_TABLE) and bool(state.storage.list(METADATA_TABLE))
     if not named and not present:
         return state
@@ -98,10 +97,7 @@ def drop_metadata_table(state: TableState, reason: str) -> TableState:
         "Readers find files by listing directories, and its record index and statistics are gone. `lakehouse metadata rebuild` builds it"
         " again from all files of the table",
     )
-    if named:
-        ConfigStore(state.storage).update(dict.fromkeys(named))
-    if present:
-        state.storage.delete_tree(METADATA_TABLE)
+    drop(state)
     return state.refresh()
 
 
@@ -109,10 +105,9 @@ def drop_partitions(state: TableState, dropped: Collection[str]) -> TableState:
     """Drop some partitions of the metadata table: first the property, then the folders. Definitions stay, from which Hudi builds an index
     again.
     """
-    kept = [name for name in state.config.metadata_partitions if name not in dropped]
     names = ", ".join(sorted(dropped))
     _warn(state, f"this engine does not keep {names} up to date", "Its other partitions stay; Hudi builds these again when it writes next")
-    ConfigStore(state.storage).update({PARTITIONS: ",".join(kept), _INFLIGHT: None})
+    unname_partitions(state, dropped)
     for name in sorted(dropped):
         state.storage.delete_tree(f"{METADATA_TABLE}/{name}")
     return state.refresh()
