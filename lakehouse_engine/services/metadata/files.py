@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.format.file_names import MarkerType, marker_path, write_token
 from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.writer import HFileWriter
@@ -22,6 +23,8 @@ from lakehouse_engine.write.tasks.attempt import FileAttempt
 
 _EXTENSION = ".hfile"
 _NEW_GROUP = "null"
+_MOST_BYTES = 2**31 - 1
+"""Hudi's readers have offsets of 32 bits in an HFile."""
 _LEAST_KEY, _GREATEST_KEY = b"minRecordKey", b"maxRecordKey"
 
 
@@ -39,7 +42,8 @@ class GroupTask:
 def compact_group(task: GroupTask) -> HoodieWriteStat:
     """Write the base file of a task; returns its stat, filled as by Hudi's `HoodieCompactor`. An empty group gets an empty file.
 
-    Raises as `sources_of` and `compacted`; what it wrote is then named by its marker.
+    Raises as `sources_of` and `compacted`, and `CompactionError` for a file that Hudi could not read; what it wrote is then named by its
+    marker.
     """
     began = time.monotonic()
     piece, storage = task.piece, task.validity.metadata.storage
@@ -58,6 +62,13 @@ def _write(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], sch
     attempt.begin()
     try:
         size, rows = _merged_into(storage, file, sources, schema)
+        if size > _MOST_BYTES:
+            raise CompactionError(
+                f"the file group {file.file_id} of the metadata table would get a file of {size} bytes, of which Hudi reads {_MOST_BYTES};"
+                f" build {file.partition_path} again with more file groups (`lakehouse metadata rebuild`)",
+                path=file.path,
+                table=storage.root,
+            )
     except BaseException:
         attempt.give_up()
         raise

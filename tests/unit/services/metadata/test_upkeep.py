@@ -19,6 +19,7 @@ from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions, MetadataTableOptions, ServiceOptions, WriteOptions
 from lakehouse_engine.services.archive.plan import plan_archive
 from lakehouse_engine.services.inline import after_commit
+from lakehouse_engine.services.metadata import files
 from lakehouse_engine.services.metadata.compaction import compact
 from lakehouse_engine.services.metadata.upkeep import archive_options, clean_options, run_due
 from lakehouse_engine.storage.base import Storage
@@ -194,6 +195,19 @@ def test_a_partition_that_was_dropped_holds_nothing_back(followed: FollowedTable
     served(followed.storage, AT_ONCE)
     assert done(followed.storage, Action.COMMIT)[-1] > last
     followed.check_files()
+
+
+def test_a_file_that_hudi_could_not_read_is_not_published(followed: FollowedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        followed.commit()
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_MOST_BYTES", 3000)
+        with pytest.raises(CompactionError, match="more file groups"):
+            served(followed.storage)
+    followed.check()
+    served(followed.storage)
+    followed.check()
+    check_settled(followed.storage)
 
 
 def test_a_lost_log_is_named_and_nothing_is_compacted_without_it(followed: FollowedTable) -> None:
