@@ -8,13 +8,14 @@ Tombstones are left out, because nothing is below the new base file; removals of
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.errors import StoredFileNotFoundError
+from lakehouse_engine.errors import MetadataError, StoredFileNotFoundError
 from lakehouse_engine.files.base_file import missing_file
 from lakehouse_engine.format.file_names import PARTITION_METAFILE
 from lakehouse_engine.format.hfile.cells import Cells
@@ -95,11 +96,12 @@ def blocked_by(data: TableState, metadata: TableState) -> Instant | None:
 
 
 def planned_slice(metadata: TableState, group: FileGroupId) -> str | None:
-    """Instant of the pending compaction that a file group is in the plan of; None without one."""
+    """Instant of the pending compaction that a file group is in the plan of; None without one. A damaged plan is run by no program."""
     for instant in metadata.timeline.pending().filter(lambda one: one.action is Action.COMPACTION):
-        plan = metadata.active.plan(HoodieCompactionPlan, instant.at(State.REQUESTED))
-        if any((one.partition_path, one.file_id) == (group.partition_path, group.file_id) for one in plan.operations or ()):
-            return instant.requested_time
+        with suppress(MetadataError):
+            plan = metadata.active.plan(HoodieCompactionPlan, instant.at(State.REQUESTED))
+            if any((one.partition_path, one.file_id) == (group.partition_path, group.file_id) for one in plan.operations or ()):
+                return instant.requested_time
     return None
 
 
