@@ -7,19 +7,24 @@ Tombstones are left out, because nothing is below the new base file; removals of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse_engine.errors import MetadataError, StoredFileNotFoundError
+from lakehouse_engine.files.base_file import missing_file
+from lakehouse_engine.format.file_names import PARTITION_METAFILE
 from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.reader import HFileReader
 from lakehouse_engine.format.hfile.writer import sorted_cells
 from lakehouse_engine.format.metadata_table.merging import Layer, Merging, Winners, merged, newest, tombstones
 from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
 from lakehouse_engine.format.metadata_table.schema import stored_schema
+from lakehouse_engine.format.partition_metafile import parse_partition_metafile
 from lakehouse_engine.metadata_table.groups import LayerSource
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -47,6 +52,35 @@ def unmerged(metadata: TableState) -> list[Instant]:
     return list(written.newer_than(compactions[-1]) if compactions else written)
 
 
+def check_whole(metadata: TableState, partitions: Collection[str]) -> None:
+    """Raise `MissingFileError` if a file of one of these partitions is gone: a compaction would lose its records for good.
+
+    Looked for is what the last compaction wrote and what was written since. A partition that was built again since has other files.
+    """
+    done = metadata.timeline.completed()
+    compactions = [one for one in done if one.action is Action.COMMIT]
+    for partition in partitions:
+        there = {entry.name for entry in metadata.storage.list(partition)}
+        built = _built_at(metadata, partition)
+        for instant in (*compactions[-1:], *unmerged(metadata)):
+            if metadata.order.is_after(built, instant.requested_time):
+                continue
+            for stat in metadata.commit_metadata(instant).partition_to_write_stats.get(partition, ()):
+                path = stat.path or ""
+                if path.rpartition("/")[2] not in there:
+                    reason = "build the metadata table again (`lakehouse metadata rebuild`)"
+                    raise missing_file(path, reason, instant=instant.requested_time)
+
+
+def _built_at(metadata: TableState, partition: str) -> str:
+    """The instant of a partition's build. Raises `MissingFileError` without its metafile."""
+    path = f"{partition}/{PARTITION_METAFILE}"
+    try:
+        return parse_partition_metafile(metadata.storage.read(path))[0]
+    except StoredFileNotFoundError as error:
+        raise missing_file(path, "build the metadata table again (`lakehouse metadata rebuild`)") from error
+
+
 def blocked_by(data: TableState, metadata: TableState) -> Instant | None:
     """The pending instant of the data table that no compaction of its metadata table may pass; None if there is none.
 
@@ -62,11 +96,12 @@ def blocked_by(data: TableState, metadata: TableState) -> Instant | None:
 
 
 def planned_slice(metadata: TableState, group: FileGroupId) -> str | None:
-    """Instant of the pending compaction that a file group is in the plan of; None without one."""
+    """Instant of the pending compaction that a file group is in the plan of; None without one. A damaged plan is run by no program."""
     for instant in metadata.timeline.pending().filter(lambda one: one.action is Action.COMPACTION):
-        plan = metadata.active.plan(HoodieCompactionPlan, instant.at(State.REQUESTED))
-        if any((one.partition_path, one.file_id) == (group.partition_path, group.file_id) for one in plan.operations or ()):
-            return instant.requested_time
+        with suppress(MetadataError):
+            plan = metadata.active.plan(HoodieCompactionPlan, instant.at(State.REQUESTED))
+            if any((one.partition_path, one.file_id) == (group.partition_path, group.file_id) for one in plan.operations or ()):
+                return instant.requested_time
     return None
 
 

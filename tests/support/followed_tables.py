@@ -112,12 +112,21 @@ class FollowedTable:
     def schema(self) -> str:
         return record_schema(version_of_new_tables())
 
-    def commit(self, *, pending: bool = False) -> str:
-        """A commit that adds a file and a key; some remove one of before. `pending`: only the metadata table has it completed."""
+    def begin(self) -> str:
+        """The instant of a commit that the metadata table has nothing of yet."""
+        time = _now(self.storage)
+        self._data(time, (State.REQUESTED, State.INFLIGHT))
+        return time
+
+    def commit(self, time: str | None = None, *, pending: bool = False) -> str:
+        """A commit that adds a file and a key; some remove one of before. `time`: one that was begun. `pending`: it is only completed in
+        the metadata table.
+        """
+        time = self.begin() if time is None else time
         self.commits += 1
         number = self.commits
-        time, partition, name = _now(self.storage), f"p{number % 3}", f"f{number}-0_0-0-0_{number}.parquet"
-        entries = [("p" + str(number % 3), name, number, False)]
+        partition, name = f"p{number % 3}", f"f{number}-0_0-0-0_{number}.parquet"
+        entries = [(partition, name, number, False)]
         if number % 4 == 0 and self.files.get(partition):
             gone = min(self.files[partition])
             entries.append((partition, gone, 0, True))
@@ -128,7 +137,6 @@ class FollowedTable:
             deleted = [known[0]]
             del self.keys[known[0]]
         self.keys |= puts
-        self._data(time, (State.REQUESTED, State.INFLIGHT))
         self._follow(time, entries, puts, deleted)
         if not pending:
             self._data(time, (State.COMPLETED,))
@@ -186,13 +194,16 @@ class FollowedTable:
 
     def check(self) -> None:
         """The metadata table has what the commits put into it."""
+        self.check_files()
+        located = pa.concat_tables(list(all_record_locations(self.opened())))
+        assert dict(zip(located["key"].to_pylist(), located["file_id"].to_pylist(), strict=True)) == self.keys
+
+    def check_files(self) -> None:
         table = self.opened()
         found: dict[str, set[str]] = {}
         for row in listed_files(table).to_pylist():
             found.setdefault(row["partition_path"], set()).add(row["name"])
         assert found == {partition: names for partition, names in self.files.items() if names}
-        located = pa.concat_tables(list(all_record_locations(table)))
-        assert dict(zip(located["key"].to_pylist(), located["file_id"].to_pylist(), strict=True)) == self.keys
 
 
 def index_cells(puts: dict[str, str], schema: str) -> Cells:

@@ -96,7 +96,8 @@ class _Execution(Generic[Plan, Task]):
         if self.time not in (instant.requested_time for instant in pending_plans(state, self.service.kind.action)):
             return None
         check_readable(state)
-        check_complete(state)
+        if self.service.kind.needs_all_files:
+            check_complete(state)
         requested = Instant(self.time, self.service.kind.action, State.REQUESTED)
         inflight = requested.at(State.INFLIGHT)
         if state.timeline.find(self.time) == inflight and may_come(state, inflight):

@@ -19,12 +19,16 @@ Task = TypeVar("Task")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Kind of service: the action of its pending instants, the operation of its commits, and its name and error class for messages."""
+    """Kind of service: the action of its pending instants, the operation of its commits, and its name and error class for messages.
+
+    `needs_all_files`: it runs only if every file of the table is there as it was written; otherwise `fit` checks what it needs.
+    """
 
     action: Action
     operation: WriteOperationType
     name: str
     error: type[LakehouseError]
+    needs_all_files: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.format.v6.plans_codec import encode_plan
-from lakehouse_engine.metadata_table.compaction import blocked_by
+from lakehouse_engine.metadata_table.compaction import blocked_by, check_whole
 from lakehouse_engine.metadata_table.groups import Validity
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
@@ -37,21 +37,26 @@ class MetadataCompaction:
 
     data: TableState
     lease: None = None
-    kind: ClassVar[Kind] = Kind(Action.COMPACTION, WriteOperationType.COMPACT, "compaction of the metadata table", CompactionError)
+    kind: ClassVar[Kind] = Kind(
+        Action.COMPACTION, WriteOperationType.COMPACT, "compaction of the metadata table", CompactionError, needs_all_files=False
+    )
 
     def plan(self, state: TableState) -> HoodieCompactionPlan | None:
         """Every group with logs of the partitions in use."""
         self._check_allowed(state)
         partitions = self.data.config.metadata_partitions
+        check_whole(state, partitions)
         operations = tuple(operation_of(piece) for piece in compactable(state) if piece.partition_path in partitions)
         return HoodieCompactionPlan(operations=operations) if operations else None
 
     def fit(self, state: TableState, requested: Instant) -> MetadataCompactionJob | None:
-        """Make the job. Groups of partitions that were dropped since are left out; if none is left, so is the plan."""
+        """Make the job. Groups of partitions that were dropped since, or built again, are left out; if none is left, so is the plan."""
         self._check_allowed(state)
         time, stored = requested.requested_time, read_plan(state, requested.requested_time, Action.COMPACTION)
         partitions = self.data.config.metadata_partitions
-        operations = tuple(one for one in stored.operations or () if one.partition_path in partitions)
+        check_whole(state, partitions)
+        known = (one for one in stored.operations or () if one.partition_path in partitions)
+        operations = tuple(one for one in known if slice_before(state, one, time) is not None)
         if not operations:
             state.active.delete_pending(requested)
             return None

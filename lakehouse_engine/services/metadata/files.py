@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.format.file_names import MarkerType, marker_path, write_token
 from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.writer import HFileWriter
@@ -22,6 +23,8 @@ from lakehouse_engine.write.tasks.attempt import FileAttempt
 
 _EXTENSION = ".hfile"
 _NEW_GROUP = "null"
+_MOST_BYTES = 2**31 - 1
+"""Hudi's readers have offsets of 32 bits in an HFile."""
 _LEAST_KEY, _GREATEST_KEY = b"minRecordKey", b"maxRecordKey"
 
 
@@ -39,7 +42,8 @@ class GroupTask:
 def compact_group(task: GroupTask) -> HoodieWriteStat:
     """Write the base file of a task; returns its stat, filled as by Hudi's `HoodieCompactor`. An empty group gets an empty file.
 
-    Raises as `sources_of` and `compacted`; what it wrote is then named by its marker.
+    Raises as `sources_of` and `compacted`, and `CompactionError` for a file that Hudi could not read; what it wrote is then named by its
+    marker.
     """
     began = time.monotonic()
     piece, storage = task.piece, task.validity.metadata.storage
@@ -56,6 +60,24 @@ def _write(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], sch
     marker = marker_path(file.instant_time, file.path, MarkerType.CREATE)
     attempt = FileAttempt(storage, file.instant_time, file.path, MarkerType.CREATE, lambda: storage.create(marker, b""))
     attempt.begin()
+    try:
+        size, rows = _merged_into(storage, file, sources, schema)
+        if size > _MOST_BYTES:
+            raise CompactionError(
+                f"the file group {file.file_id} of the metadata table would get a file of {size} bytes, of which Hudi reads {_MOST_BYTES};"
+                f" build {file.partition_path} again with more file groups (`lakehouse metadata rebuild`)",
+                path=file.path,
+                table=storage.root,
+            )
+    except BaseException:
+        attempt.give_up()
+        raise
+    storage.sync(file.path)
+    attempt.end()
+    return size, rows
+
+
+def _merged_into(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], schema: str) -> tuple[int, int]:
     rows, bounds = 0, _Bounds()
     with as_storage_errors("write", file.path, storage.root), storage.open_output(file.path) as sink:
         writer = HFileWriter(sink.write)
@@ -64,10 +86,7 @@ def _write(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], sch
             bounds.add(cells)
             rows += len(cells)
         writer.close({SCHEMA_INFO: schema.encode(), **bounds.info()})
-        size = sink.tell()
-    storage.sync(file.path)
-    attempt.end()
-    return size, rows
+        return sink.tell(), rows
 
 
 @dataclass(slots=True)

@@ -12,12 +12,14 @@ from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CompactionError, LakehouseError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
 from lakehouse_engine.format.v6.plans_codec import encode_plan
-from lakehouse_engine.metadata_table.compaction import blocked_by
+from lakehouse_engine.metadata_table.compaction import blocked_by, unmerged
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.table_version import TableVersion
-from lakehouse_engine.options import MetadataTableOptions, ServiceOptions, WriteOptions
+from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions, MetadataTableOptions, ServiceOptions, WriteOptions
+from lakehouse_engine.services.archive.plan import plan_archive
 from lakehouse_engine.services.inline import after_commit
+from lakehouse_engine.services.metadata import files
 from lakehouse_engine.services.metadata.compaction import compact
 from lakehouse_engine.services.metadata.upkeep import archive_options, clean_options, run_due
 from lakehouse_engine.storage.base import Storage
@@ -155,11 +157,70 @@ def test_a_plan_of_the_data_table_holds_a_compaction_back_in_version_6_only(foll
     assert len(done(followed.storage, Action.COMMIT)) == (table_version is TableVersion.NINE)
 
 
+@pytest.mark.table_versions(9)
+def test_what_began_before_a_compaction_and_ended_after_it_is_not_archived_before_the_next(followed: FollowedTable) -> None:
+    for _ in range(8):
+        followed.commit()
+    early = followed.begin()
+    last = followed.commit()
+    assert compact(open_data(followed.storage), open_metadata(followed.storage), LocalRunner(), lock_timeout_ms=1000) is not None
+    followed.commit(early)
+    followed.check()
+    later = [followed.commit() for _ in range(3)]
+    data, metadata = open_data(followed.storage), open_metadata(followed.storage)
+    assert done(followed.storage, Action.COMMIT)[-1] > last > early
+    assert [instant.requested_time for instant in unmerged(metadata)] == [early, *later]
+    for state, of_metadata in ((data, None), (metadata, data)):
+        few, kept = ArchiveOptions(min_commits=1, max_commits=1), CleanOptions(commits_retained=1)
+        planned = plan_archive(state, few, kept, CompactionOptions(), of_metadata)
+        assert planned.instants
+        assert max(instant.requested_time for instant in planned.instants) < early
+        assert any("until that is compacted" in note for note in planned.kept)
+
+
 def test_a_table_that_does_not_use_it_is_left_alone(followed: FollowedTable) -> None:
     ConfigStore(followed.storage).update({"hoodie.table.metadata.partitions": None})
     before = [entry.version for entry in followed.storage.walk()]
     served(followed.storage)
     assert [entry.version for entry in followed.storage.walk()] == before
+
+
+def test_a_partition_that_was_dropped_holds_nothing_back(followed: FollowedTable) -> None:
+    for _ in range(6):
+        followed.commit()
+        after(followed.storage)
+    last = followed.commit()
+    ConfigStore(followed.storage).update({"hoodie.table.metadata.partitions": "files"})
+    followed.storage.delete_tree(".hoodie/metadata/record_index")
+    served(followed.storage, AT_ONCE)
+    assert done(followed.storage, Action.COMMIT)[-1] > last
+    followed.check_files()
+
+
+def test_a_file_that_hudi_could_not_read_is_not_published(followed: FollowedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        followed.commit()
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_MOST_BYTES", 3000)
+        with pytest.raises(CompactionError, match="more file groups"):
+            served(followed.storage)
+    followed.check()
+    served(followed.storage)
+    followed.check()
+    check_settled(followed.storage)
+
+
+def test_a_lost_log_is_named_and_nothing_is_compacted_without_it(followed: FollowedTable) -> None:
+    for _ in range(3):
+        followed.commit()
+    logs = [entry for entry in followed.storage.walk(".hoodie/metadata/record_index") if ".log." in entry.name]
+    log = max(logs, key=lambda one: one.name)
+    followed.storage.delete(log.path)
+    before = open_metadata(followed.storage).timeline
+    (failure,) = after_commit(followed.storage, OFTEN, WriteOptions(), LocalRunner())
+    assert log.name in failure
+    assert "metadata rebuild" in failure
+    assert open_metadata(followed.storage).timeline == before
 
 
 def test_a_damaged_metadata_table_fails_no_commit(followed: FollowedTable) -> None:
