@@ -97,7 +97,7 @@ def rows(table: HoodieTable, text: str) -> list[dict[str, object]]:
         ("delete_marker", "not available: .*CALL repair_table"),
         ("export_instants", "not available: CALL show_timeline"),
         ("hive_sync", "no other catalog"),
-        ("show_metadata_table_files", "the metadata table is not available"),
+        ("show_metadata_table_files", "not available: no statement is about the metadata table"),
         ("truncate_table", "TRUNCATE TABLE"),
     ],
 )
