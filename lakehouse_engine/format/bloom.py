@@ -42,6 +42,11 @@ def build_bloom_filter(keys: pa.Array | pa.ChunkedArray, *, kind: str, entries: 
     return BloomFilter(kind, *_shape(entries, fpp), keys_per_row=entries)._filled(keys, max_entries)
 
 
+def filter_entries(keys: int) -> int:
+    """Keys that a DYNAMIC_V0 filter of a file with so many is sized for: with room for some more, so that it need not be built again soon."""
+    return max(keys + keys // 8, _LEAST_ENTRIES)
+
+
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
     """A Bloom filter. `rows` are bit sets of `vector_size` bits, least significant bit of each byte first; a SIMPLE filter has one row.

@@ -68,10 +68,15 @@ BLOOM_FPP: Option[float | None] = Option(
 BLOOM_TYPE = Option(
     "hoodie.bloom.index.filter.type",
     one_of("SIMPLE", "DYNAMIC_V0"),
-    "SIMPLE",
-    "Form of the Bloom filter in base file footers: sized to the file, or Hudi's growing one.",
+    "DYNAMIC_V0",
+    "Form of the Bloom filter in base file footers. Hudi takes every filter in the metadata table for one of its own default, DYNAMIC_V0.",
 )
-BLOOM_ENTRIES = Option("hoodie.index.bloom.num_entries", positive, 60000, "Keys that a DYNAMIC_V0 filter is sized for.")
+BLOOM_ENTRIES: Option[int | None] = Option(
+    "hoodie.index.bloom.num_entries",
+    positive,
+    None,
+    "Keys that a DYNAMIC_V0 filter is sized for. Not set: those of the file, and an eighth more.",
+)
 BLOOM_MAX_ENTRIES = Option(
     "hoodie.bloom.index.filter.dynamic.max.entries", positive, 100000, "Keys up to which a DYNAMIC_V0 filter grows."
 )
@@ -283,7 +288,7 @@ class WriteOptions:
     update_partition_path: bool = UPDATE_PARTITION_PATH.default
     bloom_fpp: float = _ASKED_FPP
     bloom_type: str = BLOOM_TYPE.default
-    bloom_entries: int = BLOOM_ENTRIES.default
+    bloom_entries: int | None = BLOOM_ENTRIES.default
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.default
     row_group_rows: int = ROW_GROUP_ROWS.default
     combine_before_insert: bool = COMBINE_BEFORE_INSERT.default

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.files.base_file import DICTIONARY_COLUMNS, DICTIONARY_TYPE
 from lakehouse_engine.files.footer import NAN_BOUNDS, SORTED_BY
-from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
+from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter, filter_entries
 from lakehouse_engine.format.parquet_chunks import ChunkedFile
 from lakehouse_engine.model.keys import COMMIT_SEQNO, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
@@ -264,7 +264,7 @@ class BaseFileWriter:
 
     def _built(self, keys: pa.ChunkedArray) -> BloomFilter:
         options = self._options
-        entries = max(1, len(keys)) if options.bloom_type == "SIMPLE" else options.bloom_entries
+        entries = options.bloom_entries or filter_entries(len(keys))
         return build_bloom_filter(
             keys, kind=options.bloom_type, entries=entries, fpp=options.bloom_fpp, max_entries=options.bloom_max_entries
         )
