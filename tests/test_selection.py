@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import selection
-from tests.support.reach import FAR, HOME, NEAR, changed_files, distances
+from tests.support.reach import FAR, HOME, NEAR, OWN, changed_files, distances
 from tests.support.selection import Durations, Unit, choose
 from tests.support.smoke import SMOKE
 
@@ -102,10 +102,10 @@ def test_tests_in_the_folder_of_a_changed_modules_layer_are_near_whatever_they_i
     assert [test for test, distance in distances(tests, [changed], project).items() if distance <= NEAR] == near
 
 
-def test_a_test_that_is_named_after_a_changed_module_of_its_layer_is_as_near_as_one_that_imports_it(project: Path) -> None:
+def test_a_test_that_is_named_after_a_changed_module_of_its_layer_comes_first(project: Path) -> None:
     tests = ["tests/unit/write/test_placing.py", "tests/unit/write/test_writes.py", "tests/unit/read/test_placing.py"]
     found = distances(tests, ["lakehouse_engine/write/plan/placing.py"], project)
-    assert list(found.values()) == [1, HOME, FAR]
+    assert list(found.values()) == [OWN, HOME, FAR]
 
 
 def test_changed_files_are_those_of_the_last_day_and_those_that_are_not_committed(tmp_path: Path) -> None:

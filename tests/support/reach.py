@@ -20,6 +20,8 @@ NEAR = 2.0
 """Tests within so many imports of a change are tests of it; so are those in the folder of its layer, however far they are by imports."""
 HOME = 1.5
 """Distance of tests in the folder of a changed module's layer that do not import the module: nearer than those that import an importer."""
+OWN = 0.5
+"""Distance of tests that are named after a changed module: others that import it may be many, and about something else."""
 LANES = {
     "tests/dbt/": "dbt/adapters/lakehouse/impl.py",
     "tests/object_store/test_dbt": "dbt/adapters/lakehouse/impl.py",
@@ -44,7 +46,7 @@ def changed_files(root: Path = ROOT) -> list[str]:
 
 def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> dict[str, float]:
     """By test file the length of the shortest chain of imports to a changed file; `FAR` where there is none. At most `HOME` for tests in
-    the folder of a changed module's layer, and 1 for those of them that are named after the module.
+    the folder of a changed module's layer, and `OWN` for those of them that are named after the module.
 
     A macro of the adapter is taken for its `impl.py`, a `conftest.py` for a file that the tests beside and below it import.
     """
@@ -68,8 +70,8 @@ def distances(tests: Iterable[str], changed: Iterable[str], root: Path = ROOT) -
 
 
 def _by_place(test: str, homes: Iterable[tuple[str, str]]) -> float:
-    """Distance of a test by its folder and name: 1 if it is named after a changed module of its layer."""
-    return min((1 if test.endswith(own) else HOME for home, own in homes if test.startswith(home)), default=FAR)
+    """Distance of a test by its folder and name."""
+    return min((OWN if test.endswith(own) else HOME for home, own in homes if test.startswith(home)), default=FAR)
 
 
 def _own(path: str) -> str:
