@@ -48,7 +48,9 @@ class SortedRows:
         expected = size if is_all else size * max(group.num_base_rows(), known) // known
         per_file = -(-expected // min(_PART_BYTES, max(1, share // threads)) // files)
         count = files * max(1, min(per_file, _MOST_PARTS // files))
-        sample = _sampled(iter(held) if is_all else group.tables(order.columns), order, max(known, group.num_base_rows()))
+        # Files without rows may have no row group, and make no table.
+        none = group.form.empty_table()
+        sample = _sampled(chain([none], held) if is_all else group.tables(order.columns), order, max(known, group.num_base_rows()))
         slack = min(_MOST_SLACK, _SLACK * count / files)
         parts = SortParts.of(sample, order.columns, SortLayout(order.layout), count, slack=slack)
         dealt = DealtRows(group.form, parts.count, spill if is_all else replace(spill, limit=share))
@@ -91,4 +93,4 @@ def _sampled(tables: Iterator[pa.Table], order: SortOrder, rows: int) -> pa.Tabl
     for table in tables:
         chosen = np.flatnonzero(chance.random(table.num_rows) < share)
         found.append(table.select(list(order.columns)).take(pa.array(chosen)))
-    return pa.concat_tables(found).unify_dictionaries().combine_chunks() if found else pa.table({})
+    return pa.concat_tables(found).unify_dictionaries().combine_chunks()
