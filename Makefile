@@ -60,7 +60,7 @@ limit = $(if $(LIMITED),--seconds=$(1) $(if $(CHANGED),--changed="$(CHANGED)"))
 java-of-lane = $(if $(LIMITED),,java)
 
 check: lint types ## lint, types, and what of the tests without a JVM is nearest to the changed files: five minutes
-	$(PYTEST) tests/unit tests/contracts tests/test_*.py --seconds=150 $(if $(CHANGED),--changed="$(CHANGED)")
+	$(PYTEST) tests/unit tests/dbt/unit tests/contracts tests/test_*.py --seconds=150 $(if $(CHANGED),--changed="$(CHANGED)")
 
 # Every lane is run, also after one has failed; make's own exit status then says so. Two run side by side: most of a lane on Spark waits.
 test: setup java ## lint, types and every lane, limited to 40 minutes in all (lanes of what cannot be fetched are skipped)

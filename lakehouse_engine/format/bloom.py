@@ -43,7 +43,7 @@ def build_bloom_filter(keys: pa.Array | pa.ChunkedArray, *, kind: str, entries: 
 
 
 def filter_entries(keys: int) -> int:
-    """Keys that a DYNAMIC_V0 filter of a file with so many is sized for: with room for some more, so that it need not be built again soon."""
+    """Keys that a DYNAMIC_V0 filter of a file with so many is sized for: an eighth more, so that it need not be built again soon."""
     return max(keys + keys // 8, _LEAST_ENTRIES)
 
 

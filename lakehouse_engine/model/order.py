@@ -124,6 +124,11 @@ def digits_between(earlier: str, later: str) -> int:
     return int(later) - int(earlier)
 
 
+def last_digits(time: str, count: int) -> int:
+    """The number in the last digits of a time, where instants have a suffix."""
+    return int(time[-count:])
+
+
 def just_before(time: str) -> str:
     """Last possible time before `time`, as a bound."""
     return f"{int(time) - 1:0{len(time)}d}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.model.order import latest
+from lakehouse_engine.model.order import last_digits, latest
 from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
@@ -27,12 +27,12 @@ class BuildInstants:
     def next(self) -> Instant:
         """A free instant, to be requested."""
         if self.metadata.layout.completes_with_time:
-            taken = [int(one.requested_time) for one in self.metadata.timeline if one.requested_time.startswith(_NONE)]
+            taken = [last_digits(one.requested_time, _DIGITS) for one in self.metadata.timeline if one.requested_time.startswith(_NONE)]
             time = f"{max(taken, default=-1) + 1:0{_DIGITS}d}"
         else:
             newest = latest(one.requested_time for one in self.data.timeline.completed()) or _NONE
             times = [one.requested_time for one in self.metadata.timeline if _is_suffixed(one.requested_time, newest)]
-            taken = [int(time[-_SUFFIX:]) for time in times]
+            taken = [last_digits(time, _SUFFIX) for time in times]
             time = f"{newest}{max(taken, default=_FIRST_SUFFIX - 1) + 1:0{_SUFFIX}d}"
         return Instant(time, Action.DELTA_COMMIT, State.REQUESTED)
 
@@ -50,8 +50,8 @@ class BuildInstants:
         if self.metadata.layout.completes_with_time:
             return time.startswith(_NONE)
         is_first = time.startswith(_NONE) and len(time) == len(_NONE) + _SUFFIX
-        return (is_first or len(time) > _DIGITS) and int(time[-_SUFFIX:]) >= _FIRST_SUFFIX
+        return (is_first or len(time) > _DIGITS) and last_digits(time, _SUFFIX) >= _FIRST_SUFFIX
 
 
 def _is_suffixed(time: str, newest: str) -> bool:
-    return time.startswith(newest) and len(time) == len(newest) + _SUFFIX and int(time[-_SUFFIX:]) >= _FIRST_SUFFIX
+    return time.startswith(newest) and len(time) == len(newest) + _SUFFIX and last_digits(time, _SUFFIX) >= _FIRST_SUFFIX

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter
+from lakehouse_engine.format.bloom import BloomFilter, build_bloom_filter, filter_entries
 from lakehouse_engine.model.keys import META_COLUMNS
 from tests.support.table_builder import RICH, TableBuilder, rich_row
 
@@ -84,10 +84,10 @@ def test_the_footer_has_what_hudis_indexes_and_readers_ask_for(rich: pq.ParquetF
     assert footer[b"writer.model.name"] == b"avro"
     assert footer[b"hoodie_min_record_key"].decode() == min(keys.to_pylist())
     assert footer[b"hoodie_max_record_key"].decode() == max(keys.to_pylist())
-    assert footer[b"hoodie_bloom_filter_type_code"] == b"SIMPLE"
-    bloom = BloomFilter.from_base64(footer[b"org.apache.hudi.bloomfilter"].decode(), "SIMPLE")
+    assert footer[b"hoodie_bloom_filter_type_code"] == b"DYNAMIC_V0"
+    bloom = BloomFilter.from_base64(footer[b"org.apache.hudi.bloomfilter"].decode(), "DYNAMIC_V0")
     assert bloom.might_contain(keys).all()
-    expected = build_bloom_filter(keys, kind="SIMPLE", entries=len(keys), fpp=0.1, max_entries=0)
+    expected = build_bloom_filter(keys, kind="DYNAMIC_V0", entries=filter_entries(len(keys)), fpp=0.1, max_entries=0)
     assert bloom.to_base64() == expected.to_base64()
 
 
@@ -110,7 +110,7 @@ def test_a_filter_that_no_index_asks_is_small(index: str, given: dict[str, float
     built = TableBuilder.create(tmp_path / "t", KEYED, index=index, options=given)
     built.bulk_insert([{"id": f"{number}", "v": 1} for number in range(3000)])
     keys = pa.array([f"{number}" for number in range(3000)])
-    assert filter_of(built) == build_bloom_filter(keys, kind="SIMPLE", entries=3000, fpp=fpp, max_entries=0)
+    assert filter_of(built) == build_bloom_filter(keys, kind="DYNAMIC_V0", entries=filter_entries(3000), fpp=fpp, max_entries=0)
 
 
 def test_whose_index_asks_filters_gets_better_ones_with_the_next_write(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_whose_index_asks_filters_gets_better_ones_with_the_next_write(tmp_path:
     better = filter_of(built)
     assert (weak.serves(1e-3), better.serves(1e-3), better.serves(1e-9)) == (False, True, False)
     keys = pa.array([*(f"{number}" for number in range(3000)), "new"])
-    assert better == build_bloom_filter(keys, kind="SIMPLE", entries=3001, fpp=1e-3, max_entries=0)
+    assert better == build_bloom_filter(keys, kind="DYNAMIC_V0", entries=filter_entries(3001), fpp=1e-3, max_entries=0)
     del built.options["hoodie.index.type"]
     built.upsert([{"id": "8", "v": 4}])
     assert filter_of(built) == better, "one that lets fewer pass serves as well"
