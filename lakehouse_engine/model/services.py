@@ -95,6 +95,16 @@ class MetadataTableChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableIndex:
+    """An index of a table: a `partition` of its metadata table. `columns` are those that it is about."""
+
+    name: str
+    type: str
+    columns: tuple[str, ...]
+    partition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
     """`instant` is the rollback, `rolled_back` the removed instant."""
 

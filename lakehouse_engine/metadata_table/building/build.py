@@ -26,7 +26,7 @@ from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.metadata_table.building.contents import Contents
 from lakehouse_engine.metadata_table.building.groups import GROUP_COUNTS, STEMS, PartitionWriter, cells_by_group, record_index_groups
 from lakehouse_engine.metadata_table.building.instants import BuildInstants
-from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, name_partitions
+from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, define_indexes, name_partitions
 from lakehouse_engine.metadata_table.building.sorting import SortedLocations
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
@@ -93,9 +93,9 @@ def check_nothing_pending(data: TableState) -> None:
         )
 
 
-def build(data: TableState, partitions: Sequence[str], clock: InstantClock) -> TableState:
+def build(data: TableState, partitions: Sequence[str], clock: InstantClock, *, define: Sequence[IndexDefinition] = ()) -> TableState:
     """Build those of the partitions that are not there yet; returns the state after that. The table's lock is held, and no writer is at
-    work without it. `clock` is the table's.
+    work without it. `clock` is the table's; `define` has definitions of partitions that are not there, stored before these are built.
 
     Raises as `check_partitions` before anything is changed, `CommitConflictError` while an instant is pending, `RecordKeyError` if a key is
     in the table twice, and as reading the table.
@@ -103,6 +103,10 @@ def build(data: TableState, partitions: Sequence[str], clock: InstantClock) -> T
     wanted = check_partitions(data, partitions)
     check_nothing_pending(data)
     _remove_leftovers(data)
+    new = [one for one in define if not is_in_use(data) or one.name not in data.config.metadata_partitions]
+    if new:
+        define_indexes(data, new)
+        data = data.advance()
     builder = _Builder(data, _metadata_storage(data), Contents(data), clock)
     for name in wanted:
         if not is_in_use(builder.data) or name not in builder.data.config.metadata_partitions:

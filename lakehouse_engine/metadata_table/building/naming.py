@@ -25,11 +25,19 @@ IN_PROGRESS_KEY = "hoodie.table.metadata.partitions.inflight"
 def name_partitions(data: TableState, *, put: Sequence[str], define: Sequence[IndexDefinition]) -> None:
     """Define the indexes of new partitions, then name the partitions. Raises `FormatError` if stored definitions do not parse."""
     properties = {PARTITIONS_KEY: ",".join(sorted({*data.config.metadata_partitions, *put})), IN_PROGRESS_KEY: ""}
-    if define:
-        path = data.config.properties.get(DEFINITIONS_PATH_KEY) or DEFINITIONS_PATH
-        data.storage.overwrite(path, change_definitions(_stored(data.storage, path), define))
-        properties[DEFINITIONS_PATH_KEY] = path
-    ConfigStore(data.storage).update(properties)
+    ConfigStore(data.storage).update({**properties, **(_define(data, define) if define else {})})
+
+
+def define_indexes(data: TableState, define: Sequence[IndexDefinition]) -> None:
+    """Define indexes that are not built yet. Raises `FormatError` if stored definitions do not parse."""
+    ConfigStore(data.storage).update(_define(data, define))
+
+
+def _define(data: TableState, define: Sequence[IndexDefinition]) -> dict[str, str]:
+    """Store definitions; returns the property that names their file."""
+    path = data.config.properties.get(DEFINITIONS_PATH_KEY) or DEFINITIONS_PATH
+    data.storage.overwrite(path, change_definitions(_stored(data.storage, path), define))
+    return {DEFINITIONS_PATH_KEY: path}
 
 
 def unname_partitions(data: TableState, partitions: Collection[str]) -> None:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.metadata_table.building import build as building
 from lakehouse_engine.metadata_table.building import drop as dropping
 from lakehouse_engine.metadata_table.partitions import FILES
@@ -15,15 +16,17 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
 
-def build(storage: Storage, partitions: Sequence[str], *, lock_timeout_ms: int) -> MetadataTableChange:
-    """Build those of the partitions, and `files`, that the metadata table does not have.
+def build(
+    storage: Storage, partitions: Sequence[str], *, define: Sequence[IndexDefinition] = (), lock_timeout_ms: int
+) -> MetadataTableChange:
+    """Build those of the partitions, and `files`, that the metadata table does not have; `define` are definitions to build them by.
 
     Raises, with nothing changed, `OptionError` for a partition that the table cannot have, and `CommitConflictError` naming the instant
     while anything is pending, a plan included; `LockTimeoutError`, and as `building.build`.
     """
     building.check_partitions(TableState.load(storage), partitions)
     with _alone(storage, lock_timeout_ms) as data:
-        return _built(data, partitions, ())
+        return _built(data, partitions, (), define)
 
 
 def drop(storage: Storage, partitions: Sequence[str] | None = None, *, lock_timeout_ms: int) -> MetadataTableChange:
@@ -58,7 +61,9 @@ def _alone(storage: Storage, lock_timeout_ms: int) -> AbstractContextManager[Tab
     return locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms, joined=False)
 
 
-def _built(data: TableState, partitions: Sequence[str], dropped: tuple[str, ...]) -> MetadataTableChange:
+def _built(
+    data: TableState, partitions: Sequence[str], dropped: tuple[str, ...], define: Sequence[IndexDefinition] = ()
+) -> MetadataTableChange:
     before = data.config.metadata_partitions
-    after = building.build(data, partitions, table_clock(data)).config.metadata_partitions
+    after = building.build(data, partitions, table_clock(data), define=define).config.metadata_partitions
     return MetadataTableChange(partitions=after, built=tuple(name for name in after if name not in before), dropped=dropped)

@@ -1,0 +1,148 @@
+"""Indexes of a table by name: the list of them, one more, one less. Each is a partition of the metadata table.
+
+An index goes by the user's name; the partition has Hudi's name for it (Hudi `HoodieTableMetadataUtil`): `record_index`, `column_stats` and
+`bloom_filters` are one for each table, `secondary_index_<name>` and `expr_index_<name>` one for each name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakehouse_engine.errors import OptionError, UnavailableError
+from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition
+from lakehouse_engine.format.metadata_table.forms import metadata_form
+from lakehouse_engine.metadata_table.definitions import stored_definitions
+from lakehouse_engine.metadata_table.partitions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_INDEX,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
+from lakehouse_engine.metadata_table.records.columns import indexed, indexed_columns
+from lakehouse_engine.model.services import MetadataTableChange, TableIndex
+from lakehouse_engine.services.metadata import building
+from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
+
+SECONDARY, EXPRESSION = "secondary_index", "expr_index"
+_ONE_EACH = (RECORD_INDEX, COLUMN_STATS, BLOOM_FILTERS, PARTITION_STATS)
+TYPES = (*_ONE_EACH, SECONDARY, EXPRESSION)
+"""Types of indexes, by Hudi's words."""
+_PREFIXES = {SECONDARY_INDEX: SECONDARY, EXPRESSION_INDEX: EXPRESSION}
+_ONLY_HUDI = (
+    "only Hudi builds it: create it with Hudi's SQL (Spark, CREATE INDEX). This engine then keeps up secondary indexes on texts and signed"
+    " whole numbers, and drops an expression index with its next write"
+)
+
+
+def indexes(data: TableState) -> list[TableIndex]:
+    """Indexes of the table's metadata table, by partition; `files`, its list of files, is none of them.
+
+    Raises `FormatError` if the stored definitions do not parse.
+    """
+    defined = stored_definitions(data)
+    return [_index(data, name, defined.get(name)) for name in data.config.metadata_partitions if name != FILES]
+
+
+def _index(data: TableState, partition: str, defined: IndexDefinition | None) -> TableIndex:
+    name, kind = partition, partition
+    for prefix, named in _PREFIXES.items():
+        if partition.startswith(prefix):
+            name, kind = partition.removeprefix(prefix), named
+    columns: Sequence[str] = () if defined is None else defined.source_fields
+    if partition in (COLUMN_STATS, PARTITION_STATS):
+        columns = indexed_columns(data)
+    elif partition in (RECORD_INDEX, BLOOM_FILTERS):
+        columns = data.config.record_key_fields
+    return TableIndex(name=name, type=kind, columns=tuple(columns), partition=partition)
+
+
+def create(
+    storage: Storage,
+    name: str,
+    *,
+    columns: Sequence[str] | None = None,
+    kind: str | None = None,
+    if_not_exists: bool = False,
+    lock_timeout_ms: int,
+) -> MetadataTableChange:
+    """Build an index, and the metadata table if there is none. `kind` is one of `TYPES`; None: what the name says, else a secondary index.
+
+    Raises, with nothing changed, `OptionError` for a name that is taken or does not fit, and for columns that the index cannot have;
+    `UnavailableError` for an index that only Hudi builds; and as `building.build`.
+    """
+    data = TableState.load(storage)
+    chosen = kind if kind is not None else name if name in _ONE_EACH else SECONDARY
+    _check_name(name, chosen)
+    if name in {one.name for one in indexes(data)}:
+        if if_not_exists:
+            return MetadataTableChange(partitions=data.config.metadata_partitions)
+        raise OptionError(f"{data.config.name} has an index {name} already; drop it first, or say IF NOT EXISTS", table=data.config.name)
+    if chosen not in _ONE_EACH:
+        raise UnavailableError(f"{data.config.name}: {name} is of the type {chosen}, and {_ONLY_HUDI}", table=data.config.name)
+    return building.build(storage, [name], define=_definitions(data, name, columns), lock_timeout_ms=lock_timeout_ms)
+
+
+def drop(storage: Storage, name: str, *, if_exists: bool = False, lock_timeout_ms: int) -> MetadataTableChange:
+    """Drop an index by its name or its partition; `column_stats` takes `partition_stats` along.
+
+    Raises `OptionError` if there is none of this name, and as `building.drop`.
+    """
+    data = TableState.load(storage)
+    there = indexes(data)
+    found = [one for one in there if name in (one.name, one.partition)]
+    if not found:
+        if if_exists:
+            return MetadataTableChange(partitions=data.config.metadata_partitions)
+        named = ", ".join(one.name for one in there) or "none"
+        raise OptionError(f"{data.config.name} has no index {name!r} to drop; it has {named}", table=data.config.name)
+    if len(found) > 1:
+        named = ", ".join(one.partition for one in found)
+        raise OptionError(f"{data.config.name} has several indexes {name!r}; name the partition: {named}", table=data.config.name)
+    return building.drop(storage, [found[0].partition], lock_timeout_ms=lock_timeout_ms)
+
+
+def _check_name(name: str, kind: str) -> None:
+    if kind not in TYPES:
+        raise OptionError(f"{kind!r} is no type of index; there are {', '.join(TYPES)}")
+    if kind in (RECORD_INDEX, PARTITION_STATS) and name != kind:
+        raise OptionError(f"a table has one {kind}, which Hudi calls {kind}: give the index that name instead of {name!r}")
+    if kind in _ONE_EACH and name != kind:
+        raise UnavailableError(
+            f"{name} with {kind} is an expression index in Hudi, and {_ONLY_HUDI}. For {kind} of whole columns, name the index {kind}"
+        )
+    if name in _ONE_EACH and name != kind:
+        raise OptionError(f"{name} is the name of the one index of that type; give the {kind} another name")
+
+
+def _definitions(data: TableState, name: str, columns: Sequence[str] | None) -> list[IndexDefinition]:
+    """Definition that the index is built by; none if the index chooses its columns itself. Raises `OptionError` for other columns."""
+    config = data.config
+    if columns is None:
+        return []
+    if name != COLUMN_STATS:
+        own = config.record_key_fields
+        if name == PARTITION_STATS or sorted(columns) != sorted(own):
+            what = "the columns of column_stats" if name == PARTITION_STATS else f"the record key, {', '.join(own) or 'generated'}"
+            raise OptionError(f"{name} of {config.name} is about {what}; leave the columns out", table=config.name)
+        return []
+    form = metadata_form(config.version)
+    if form.every_column:
+        raise OptionError(
+            f"{config.name} has version {int(config.version)}, in which {COLUMN_STATS} has every column that can have statistics (Hudi 0.15"
+            " takes the others for all null); leave the columns out, or upgrade the table",
+            table=config.name,
+        )
+    known = table_schema(data).names
+    missing = [column for column in columns if column not in known]
+    if missing:
+        raise OptionError(f"{config.name} has no top-level column {missing[0]!r}; it has {', '.join(known)}", column=missing[0])
+    having = indexed(data, columns)
+    without = [column for column in columns if column not in having.schema.names]
+    if without:
+        raise OptionError(f"the column {without[0]} of {config.name} has a type without statistics; leave it out", column=without[0])
+    return [column_stats_definition([*form.indexed_meta_columns, *dict.fromkeys(columns)], form.statistics_version)]

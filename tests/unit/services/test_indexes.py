@@ -1,0 +1,133 @@
+"""Indexes by name: listed, created with their columns, dropped, and refused where only Hudi builds them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakehouse_engine.errors import CommitConflictError, OptionError, UnavailableError
+from lakehouse_engine.model.services import MetadataTableChange
+from lakehouse_engine.model.table_version import TableVersion
+from lakehouse_engine.services.metadata import indexes as service
+from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.verify.metadata_table import check_metadata_table
+from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.create import TableSpec, create_table
+
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.string()), ("tags", pa.list_(pa.string()))])
+META = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+
+
+def rows(*ids: int) -> pa.Table:
+    columns = {"id": list(ids), "p": [f"p{one % 2}" for one in ids], "v": [f"v{one % 3}" for one in ids], "tags": [["a"]] * len(ids)}
+    return pa.table(columns, schema=SCHEMA)
+
+
+@pytest.fixture(params=[6, 9])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> HoodieTable:
+    spec = TableSpec("t", SCHEMA, ["id"], partition_by=["p"], table_type="mor", version=TableVersion(request.param))
+    create_table(LocalStorage(str(tmp_path / "t")), spec)
+    made = HoodieTable.open(str(tmp_path / "t"), options={"hoodie.write.lock.wait_time_ms": 500})
+    made.insert(rows(1, 2, 3))
+    made.upsert(rows(3, 4))
+    return made
+
+
+def create(table: HoodieTable, name: str, **arguments: Any) -> MetadataTableChange:
+    return service.create(table.storage, name, lock_timeout_ms=500, **arguments)
+
+
+def drop(table: HoodieTable, name: str, **arguments: Any) -> MetadataTableChange:
+    return service.drop(table.storage, name, lock_timeout_ms=500, **arguments)
+
+
+def listed(table: HoodieTable) -> dict[str, tuple[str, tuple[str, ...], str]]:
+    return {one.name: (one.type, one.columns, one.partition) for one in service.indexes(table.state)}
+
+
+def test_indexes_are_created_listed_kept_up_and_dropped(table: HoodieTable) -> None:
+    assert listed(table) == {}
+    assert create(table, "record_index", columns=["id"], kind="record_index").built == ("files", "record_index")
+    assert create(table, "bloom_filters").built == ("bloom_filters",)
+    assert create(table, "column_stats").built == ("column_stats",)
+    found = listed(table)
+    assert found["record_index"] == ("record_index", ("id",), "record_index")
+    assert found["bloom_filters"] == ("bloom_filters", ("id",), "bloom_filters")
+    assert {"id", "p", "v", *META} <= set(found["column_stats"][1])
+    table.upsert(rows(4, 5))
+    assert check_metadata_table(TableState.load(table.storage)).findings == ()
+    assert drop(table, "bloom_filters").dropped == ("bloom_filters",)
+    assert set(listed(table)) == {"record_index", "column_stats"}
+
+
+def test_statistics_are_of_the_named_columns_and_no_others(table: HoodieTable) -> None:
+    if int(table.config.version) == 6:
+        with pytest.raises(OptionError, match="version 6, in which column_stats has every column"):
+            create(table, "column_stats", columns=["v"])
+        assert listed(table) == {}
+        return
+    create(table, "column_stats", columns=["v"])
+    assert listed(table)["column_stats"][1] == (*META, "v")
+    stored = json.loads(Path(table.path, ".hoodie/.index_defs/index.json").read_text(encoding="utf-8"))["indexDefinitions"]["column_stats"]
+    assert (stored["sourceFields"], stored["version"]) == ([*META, "v"], "V2")
+    table.upsert(rows(4, 5))
+    assert check_metadata_table(TableState.load(table.storage)).findings == ()
+    drop(table, "column_stats")
+    create(table, "column_stats", columns=["id", "v"])
+    assert listed(table)["column_stats"][1] == (*META, "id", "v")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "error", "words"),
+    [
+        ("keys", {"kind": "record_index"}, OptionError, "one record_index, which Hudi calls record_index"),
+        ("record_index", {"kind": "column_stats"}, UnavailableError, "name the index column_stats"),
+        ("record_index", {"columns": ["v"]}, OptionError, "is about the record key, id"),
+        ("record_index", {"kind": "secondary_index"}, OptionError, "the one index of that type"),
+        ("low", {"kind": "bloom_filters", "columns": ["v"]}, UnavailableError, "expression index in Hudi"),
+        ("low", {"kind": "expr_index", "columns": ["v"]}, UnavailableError, "only Hudi builds it"),
+        ("low", {"kind": "lucene"}, OptionError, "no type of index; there are record_index"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_nothing_changed(
+    table: HoodieTable, name: str, arguments: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    before = TableState.load(table.storage).config
+    with pytest.raises(error, match=words):
+        create(table, name, **arguments)
+    assert TableState.load(table.storage).config == before
+    assert not Path(table.path, ".hoodie/metadata").exists()
+
+
+@pytest.mark.parametrize(("column", "words"), [("none", "no top-level column 'none'"), ("tags", "tags of t has a type without statistics")])
+def test_a_column_that_can_have_no_statistics_is_refused(tmp_path: Path, column: str, words: str) -> None:
+    create_table(LocalStorage(str(tmp_path)), TableSpec("t", SCHEMA, ["id"], version=TableVersion.NINE))
+    with pytest.raises(OptionError, match=words):
+        service.create(LocalStorage(str(tmp_path)), "column_stats", columns=["v", column], lock_timeout_ms=500)
+
+
+def test_a_name_is_taken_once_and_dropped_once(table: HoodieTable) -> None:
+    create(table, "record_index")
+    with pytest.raises(OptionError, match="has an index record_index already"):
+        create(table, "record_index")
+    assert create(table, "record_index", if_not_exists=True).built == ()
+    drop(table, "record_index")
+    with pytest.raises(OptionError, match="no index 'record_index' to drop; it has none"):
+        drop(table, "record_index")
+    with pytest.raises(OptionError, match="no index 'files'"):
+        drop(table, "files")
+    assert drop(table, "record_index", if_exists=True).dropped == ()
+
+
+def test_nothing_is_defined_while_a_plan_is_pending(table: HoodieTable) -> None:
+    planned = table.compact("schedule").instant
+    assert planned is not None
+    columns = None if int(table.config.version) == 6 else ["v"]
+    with pytest.raises(CommitConflictError, match=planned):
+        create(table, "column_stats", columns=columns)
+    assert not Path(table.path, ".hoodie/.index_defs").exists()
