@@ -14,10 +14,12 @@ from lakehouse_engine.model.services import (
     CleanResult,
     ClusteringResult,
     CompactionResult,
+    IndexChange,
     MetadataTableChange,
     RestoreResult,
     RollbackResult,
     Savepoint,
+    TableIndex,
     VersionChange,
 )
 from lakehouse_engine.model.table_config import TableConfig
@@ -40,7 +42,7 @@ from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.cluster.request import ClusteringRequest
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.services.compact.plan import check_has_logs
-from lakehouse_engine.services.metadata import building
+from lakehouse_engine.services.metadata import building, indexes
 from lakehouse_engine.services.versions import Compacting, bring_to_six, change_version, is_brought_to_six
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
@@ -279,6 +281,43 @@ class TableServices:
         does not have.
         """
         return building.drop(self._storage, _names(partitions), lock_timeout_ms=self._lock(dry_run=False))
+
+    def indexes(self) -> list[TableIndex]:
+        """Indexes that the metadata table has: name, type, columns and partition."""
+        return indexes.indexes(self.state)
+
+    def create_index(
+        self,
+        name: str,
+        *,
+        columns: Sequence[str] | None = None,
+        type: str | None = None,
+        if_not_exists: bool = False,
+        dry_run: bool = False,
+    ) -> IndexChange:
+        """Build an index in the metadata table, which is made if there is none. Every later write keeps it up.
+
+        `type` is `record_index`, `column_stats` (of `columns`; None: Hudi's default), `bloom_filters`, `partition_stats`, of which a table
+        has one each, called like its type; `secondary_index` or `expr_index`. Without it the name says the type, else it is
+        `secondary_index`.
+
+        Raises, with nothing changed, `OptionError` for a name that is taken or does not fit, and for columns that the index cannot have;
+        `UnavailableError` for an index that only Hudi builds; `CommitConflictError` while an instant is pending, a plan included; and
+        `RecordKeyError` for a record index if a key is in the table twice.
+        """
+        return indexes.create(
+            self._storage,
+            name,
+            columns=_names(columns),
+            kind=type,
+            if_not_exists=if_not_exists,
+            dry_run=dry_run,
+            lock_timeout_ms=self._lock(dry_run=dry_run),
+        )
+
+    def drop_index(self, name: str, *, if_exists: bool = False, dry_run: bool = False) -> IndexChange:
+        """Drop an index by its name or its partition. Raises `OptionError` if there is none of this name."""
+        return indexes.drop(self._storage, name, if_exists=if_exists, dry_run=dry_run, lock_timeout_ms=self._lock(dry_run=dry_run))
 
     def clean(
         self, *, retain_commits: int | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None

@@ -42,6 +42,7 @@ COMMANDS = {
     "writers": _Home("health", "writers", "Say who is writing a table, and what waits for what."),
     "verify": _Home("health", "verify", "Check that the table is whole."),
     "metadata": _Home("metadata", "metadata", "Check the metadata table that Hudi keeps beside a table."),
+    "index": _Home("indexes", "index", "Create, drop and list indexes of the metadata table."),
     "repair": _Home("health", "repair", "Take back dead writes, finish what was cut off, see to damaged metadata."),
     "abort-uploads": _Home("warehouse", "abort_uploads", "Remove what killed writers had sent of files to S3."),
     "upgrade": _Home("versions", "upgrade", "Bring a table to a later table version."),

@@ -105,6 +105,16 @@ class TableIndex:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexChange:
+    """What was done for an index. `built` and `dropped` are partitions of the metadata table; neither has any if all was so already."""
+
+    index: str
+    built: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
     """`instant` is the rollback, `rolled_back` the removed instant."""
 

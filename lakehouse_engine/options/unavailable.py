@@ -18,9 +18,10 @@ PARTITIONED_RECORD_INDEX = (
     "a record index for each partition is kept where Hudi made one, and not built in this version; the global one is"
     " (hoodie.metadata.global.record.level.index.enable, hoodie.index.type=RECORD_INDEX)"
 )
-INDEXES = (
-    "indexes of the metadata table are not available in this version; how rows are found by key is an option of the table"
-    " (hoodie.index.type; in dbt the config index), and filters skip files by the statistics in their footers"
+REFRESHED_INDEXES = "an index follows every write of the table; `lakehouse metadata rebuild` builds it again from the data files"
+EXPRESSIONS = (
+    "indexes on expressions are built by Hudi only, and dropped by the next write of this engine; leave the options out for an index on"
+    " whole columns"
 )
 METADATA_TABLE = (
     "this option of the metadata table is not available in this version; docs/options.md has those that are"

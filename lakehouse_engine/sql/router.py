@@ -37,12 +37,12 @@ from lakehouse_engine.sql.grammar.parsers.materialized import is_materialized, p
 from lakehouse_engine.sql.grammar.parsers.show import parse_describe, parse_refresh, parse_show, parse_use
 from lakehouse_engine.sql.grammar.parsers.upkeep import (
     parse_analyze,
+    parse_index,
     parse_optimize,
     parse_repair,
     parse_restore,
     parse_show_indexes,
     parse_vacuum,
-    refuse_index,
 )
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts, ReferenceKind, Scan, plain
@@ -223,7 +223,7 @@ def _by_target(reader: StatementReader, found: Scan, knows: Knows) -> Statement 
         also = f", of which {'.'.join(others[0].parts)} is none of the engine's," if others else ""
         raise UnsupportedSqlError(f"several targets in one statement{also} are not supported on {name}", relation=name)
     if verb in ("CREATE", "DROP", "REFRESH") and reader.keyword(1) == "INDEX":
-        return refuse_index(reader, name)
+        return parse_index(reader, name)
     if verb in _AFTER_CTES:
         return _AFTER_CTES[verb](reader, ctes)
     if verb in _ON_TARGET and not ctes:

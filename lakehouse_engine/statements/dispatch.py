@@ -69,6 +69,8 @@ HANDLERS: dict[type[Any], Callable[[Execution, Any], Any]] = {
     s.NothingToDo: upkeep.nothing_to_do,
     s.RestoreTable: upkeep.restore_table,
     s.ShowIndexes: upkeep.show_indexes,
+    s.CreateIndex: upkeep.create_index,
+    s.DropIndex: upkeep.drop_index,
     s.Call: procedures.call,
 }
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from lakehouse_engine.errors import RestoreError
+from lakehouse_engine.errors import RestoreError, UnavailableError
+from lakehouse_engine.options.unavailable import EXPRESSIONS
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.sql.grammar.lexer import quote_name
-from lakehouse_engine.sql.grammar.statements import Call, NothingToDo, RestoreTable, ShowIndexes
+from lakehouse_engine.sql.grammar.statements import Call, CreateIndex, DropIndex, NothingToDo, RestoreTable, ShowIndexes
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.procedures import call
 
@@ -34,6 +35,21 @@ def restore_table(run: Execution, statement: RestoreTable) -> DataFrame:
 
 
 def show_indexes(run: Execution, statement: ShowIndexes) -> DataFrame:
-    """None: there are no indexes of the metadata table. Raises `TableNotFoundError`."""
-    run.catalog.table(run.pins.name(statement.name))
-    return run.rows(_INDEX_COLUMNS, [])
+    """Indexes of the metadata table. Raises `TableNotFoundError`."""
+    found = run.table(statement.name).indexes()
+    return run.rows(_INDEX_COLUMNS, [(one.name, ",".join(one.columns), one.type, "", "") for one in found])
+
+
+def create_index(run: Execution, statement: CreateIndex) -> None:
+    """Build an index. Raises as `HoodieTable.create_index`, and `UnavailableError` for one on an expression."""
+    table = run.table(statement.name)
+    if statement.options:
+        raise UnavailableError(f"the index {statement.index} has options: {EXPRESSIONS}", table=table.config.name)
+    spelled = {name.lower(): name for name in table.schema.names}
+    columns = None if statement.columns is None else [spelled.get(name.lower(), name) for name in statement.columns]
+    table.create_index(statement.index, columns=columns, type=statement.kind, if_not_exists=statement.if_not_exists)
+
+
+def drop_index(run: Execution, statement: DropIndex) -> None:
+    """Drop an index. Raises as `HoodieTable.drop_index`."""
+    run.table(statement.name).drop_index(statement.index, if_exists=statement.if_exists)

@@ -18,6 +18,7 @@ from lakehouse_engine.model.services import (
     CleanResult,
     ClusteringResult,
     CompactionResult,
+    IndexChange,
     MetadataTableChange,
     RestoreResult,
     RollbackResult,
@@ -30,6 +31,7 @@ Result = (
     | CleanResult
     | ClusteringResult
     | CompactionResult
+    | IndexChange
     | MetadataTableChange
     | RestoreResult
     | RollbackResult

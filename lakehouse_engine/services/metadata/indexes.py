@@ -12,6 +12,7 @@ from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition
 from lakehouse_engine.format.metadata_table.forms import metadata_form
+from lakehouse_engine.metadata_table.building.build import check_nothing_pending, check_partitions
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.partitions import (
     BLOOM_FILTERS,
@@ -23,7 +24,7 @@ from lakehouse_engine.metadata_table.partitions import (
     SECONDARY_INDEX,
 )
 from lakehouse_engine.metadata_table.records.columns import indexed, indexed_columns
-from lakehouse_engine.model.services import MetadataTableChange, TableIndex
+from lakehouse_engine.model.services import IndexChange, TableIndex
 from lakehouse_engine.services.metadata import building
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -68,8 +69,9 @@ def create(
     columns: Sequence[str] | None = None,
     kind: str | None = None,
     if_not_exists: bool = False,
+    dry_run: bool = False,
     lock_timeout_ms: int,
-) -> MetadataTableChange:
+) -> IndexChange:
     """Build an index, and the metadata table if there is none. `kind` is one of `TYPES`; None: what the name says, else a secondary index.
 
     Raises, with nothing changed, `OptionError` for a name that is taken or does not fit, and for columns that the index cannot have;
@@ -80,14 +82,21 @@ def create(
     _check_name(name, chosen)
     if name in {one.name for one in indexes(data)}:
         if if_not_exists:
-            return MetadataTableChange(partitions=data.config.metadata_partitions)
+            return IndexChange(index=name, dry_run=dry_run)
         raise OptionError(f"{data.config.name} has an index {name} already; drop it first, or say IF NOT EXISTS", table=data.config.name)
     if chosen not in _ONE_EACH:
         raise UnavailableError(f"{data.config.name}: {name} is of the type {chosen}, and {_ONLY_HUDI}", table=data.config.name)
-    return building.build(storage, [name], define=_definitions(data, name, columns), lock_timeout_ms=lock_timeout_ms)
+    define = _definitions(data, name, columns)
+    if dry_run:
+        wanted = check_partitions(data, [name])
+        check_nothing_pending(data)
+        new = (one for one in wanted if one not in data.config.metadata_partitions)
+        return IndexChange(index=name, built=tuple(sorted(new)), dry_run=True)
+    done = building.build(storage, [name], define=define, lock_timeout_ms=lock_timeout_ms)
+    return IndexChange(index=name, built=done.built)
 
 
-def drop(storage: Storage, name: str, *, if_exists: bool = False, lock_timeout_ms: int) -> MetadataTableChange:
+def drop(storage: Storage, name: str, *, if_exists: bool = False, dry_run: bool = False, lock_timeout_ms: int) -> IndexChange:
     """Drop an index by its name or its partition; `column_stats` takes `partition_stats` along.
 
     Raises `OptionError` if there is none of this name, and as `building.drop`.
@@ -97,13 +106,18 @@ def drop(storage: Storage, name: str, *, if_exists: bool = False, lock_timeout_m
     found = [one for one in there if name in (one.name, one.partition)]
     if not found:
         if if_exists:
-            return MetadataTableChange(partitions=data.config.metadata_partitions)
+            return IndexChange(index=name, dry_run=dry_run)
         named = ", ".join(one.name for one in there) or "none"
         raise OptionError(f"{data.config.name} has no index {name!r} to drop; it has {named}", table=data.config.name)
     if len(found) > 1:
         named = ", ".join(one.partition for one in found)
         raise OptionError(f"{data.config.name} has several indexes {name!r}; name the partition: {named}", table=data.config.name)
-    return building.drop(storage, [found[0].partition], lock_timeout_ms=lock_timeout_ms)
+    (index,) = found
+    if dry_run:
+        also = [PARTITION_STATS] if index.partition == COLUMN_STATS and PARTITION_STATS in data.config.metadata_partitions else []
+        return IndexChange(index=index.name, dropped=(index.partition, *also), dry_run=True)
+    done = building.drop(storage, [index.partition], lock_timeout_ms=lock_timeout_ms)
+    return IndexChange(index=index.name, dropped=done.dropped)
 
 
 def _check_name(name: str, kind: str) -> None:

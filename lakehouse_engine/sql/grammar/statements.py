@@ -166,6 +166,27 @@ class ShowIndexes:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """`CREATE INDEX`. `kind` None: what the index's name says; `options` are those of an expression."""
+
+    name: Parts
+    index: str
+    kind: str | None = None
+    columns: tuple[str, ...] | None = None
+    options: Properties = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """`DROP INDEX`."""
+
+    name: Parts
+    index: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CreateView:
     """`columns` are (name, comment) pairs."""
 
@@ -490,6 +511,8 @@ Statement = (
     | NothingToDo
     | RestoreTable
     | ShowIndexes
+    | CreateIndex
+    | DropIndex
     | CreateView
     | CreateMaterializedView
     | AlterMaterializedView

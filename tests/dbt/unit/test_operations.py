@@ -22,6 +22,7 @@ from dbt.adapters.lakehouse.writing.table_operations import OPERATIONS, run_on_t
 from dbt.include import lakehouse
 from lakehouse_engine.errors import RestoreError
 from lakehouse_engine.model.services import CleanResult, CompactionResult, RestoreResult, Savepoint, VersionChange
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.timeline import Timeline
@@ -411,3 +412,19 @@ def test_a_clustering_sorts_as_it_is_told_or_as_the_model_says(tmp_path: Path) -
     assert run_on_table(table, "cluster", {"order_by": ["v", "id"], "layout": "z_order"}, model)[0]["state"] == "none"
     assert run_on_table(table, "cluster", {}, model)[0]["state"] == "completed"
     assert table.to_arrow()["id"].to_pylist() == [1, 0]
+
+
+def test_an_index_is_built_and_dropped_by_its_name(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.int64())])
+    create_table(LocalStorage(str(tmp_path)), TableSpec("t", schema, ["id"], version=TableVersion.NINE))
+    table = HoodieTable.open(str(tmp_path))
+    table.insert(pa.table({"id": [1], "v": [2]}, schema))
+    asked = {"name": "column_stats", "columns": "id, v"}
+    assert run_on_table(table, "index", {**asked, "dry_run": "true"}, {}) == [{"index": "column_stats", "built": "column_stats, files"}]
+    assert table.indexes() == []
+    assert run_on_table(table, "index", asked, {}) == [{"index": "column_stats", "built": "column_stats, files"}]
+    assert table.indexes()[0].columns[3:] == ("id", "v")
+    assert run_on_table(table, "index", {**asked, "if_not_exists": True}, {}) == [{"index": "column_stats", "built": ""}]
+    assert run_on_table(table, "drop_index", {"name": "column_stats"}, {}) == [{"index": "column_stats", "dropped": "column_stats"}]
+    with pytest.raises(DbtRuntimeError, match="drop_index needs 'name'"):
+        run_on_table(table, "drop_index", {}, {})

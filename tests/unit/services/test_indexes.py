@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from lakehouse_engine.cli.main import cli
 from lakehouse_engine.errors import CommitConflictError, OptionError, UnavailableError
-from lakehouse_engine.model.services import MetadataTableChange
+from lakehouse_engine.model.services import IndexChange
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.services.metadata import indexes as service
 from lakehouse_engine.storage.local import LocalStorage
@@ -38,11 +40,11 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> HoodieTable:
     return made
 
 
-def create(table: HoodieTable, name: str, **arguments: Any) -> MetadataTableChange:
+def create(table: HoodieTable, name: str, **arguments: Any) -> IndexChange:
     return service.create(table.storage, name, lock_timeout_ms=500, **arguments)
 
 
-def drop(table: HoodieTable, name: str, **arguments: Any) -> MetadataTableChange:
+def drop(table: HoodieTable, name: str, **arguments: Any) -> IndexChange:
     return service.drop(table.storage, name, lock_timeout_ms=500, **arguments)
 
 
@@ -131,3 +133,32 @@ def test_nothing_is_defined_while_a_plan_is_pending(table: HoodieTable) -> None:
     with pytest.raises(CommitConflictError, match=planned):
         create(table, "column_stats", columns=columns)
     assert not Path(table.path, ".hoodie/.index_defs").exists()
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli, ["index", *arguments])
+    return result.exit_code, result.output
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(table: HoodieTable) -> None:
+    before = TableState.load(table.storage).config
+    assert table.create_index("record_index", dry_run=True).built == ("files", "record_index")
+    assert TableState.load(table.storage).config == before
+    assert table.create_index("record_index", type="record_index").built == ("files", "record_index")
+    assert table.drop_index("record_index", dry_run=True).dropped == ("record_index",)
+    assert [one.name for one in table.indexes()] == ["record_index"]
+
+
+def test_the_command_line_creates_lists_and_drops(table: HoodieTable) -> None:
+    code, text = run("create", table.path, "record_index", "--columns", "id", "--json")
+    assert (code, json.loads(text)["built"]) == (0, ["files", "record_index"])
+    assert run("create", table.path, "record_index")[0] == 2
+    assert run("create", table.path, "record_index", "--if-not-exists")[0] == 0
+    assert run("create", table.path, "column_stats", "--columns", ",")[0] == 2
+    code, text = run("list", table.path, "--json")
+    listed_one = {"name": "record_index", "type": "record_index", "columns": ["id"], "partition": "record_index"}
+    assert (code, json.loads(text)) == (0, [listed_one])
+    assert run("drop", table.path, "record_index")[0] == 0
+    assert run("drop", table.path, "record_index")[0] == 2
+    assert run("drop", table.path, "record_index", "--if-exists")[0] == 0
+    assert table.indexes() == []

@@ -154,6 +154,24 @@ def _names(given: Mapping[str, Any], name: str) -> list[str] | None:
     return [one.strip() for one in (_text(given, name) or "").split(",") if one.strip()]
 
 
+def _index(table: Any, given: Mapping[str, Any]) -> Rows:
+    asked = {"columns": _names(given, "columns"), "type": _text(given, "type")}
+    done = table.create_index(_index_name("index", given), **asked, **{name: flag(given, name) for name in ("if_not_exists", "dry_run")})
+    return [{"index": done.index, "built": ", ".join(done.built)}]
+
+
+def _drop_index(table: Any, given: Mapping[str, Any]) -> Rows:
+    done = table.drop_index(_index_name("drop_index", given), if_exists=flag(given, "if_exists"), dry_run=flag(given, "dry_run"))
+    return [{"index": done.index, "dropped": ", ".join(done.dropped)}]
+
+
+def _index_name(operation: str, given: Mapping[str, Any]) -> str:
+    name = _text(given, "name")
+    if name is None:
+        raise DbtRuntimeError(f"{operation} needs 'name', that of the index, such as record_index or column_stats")
+    return name
+
+
 def _clean(table: Any, given: Mapping[str, Any]) -> Rows:
     done = table.clean(dry_run=flag(given, "dry_run"), options={**given["options"], **_retained(given)})
     return [
@@ -291,6 +309,8 @@ OPERATIONS: dict[str, Operation] = {
     "rollback": _rollback,
     "compact": _compact,
     "cluster": _cluster,
+    "index": _index,
+    "drop_index": _drop_index,
     "clean": _clean,
     "archive": _archive,
     "upgrade": _upgrade,

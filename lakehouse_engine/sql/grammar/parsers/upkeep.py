@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lakehouse_engine.errors import UnsupportedSqlError
-from lakehouse_engine.options.unavailable import INDEXES
+from lakehouse_engine.options.unavailable import REFRESHED_INDEXES
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.reader import StatementReader
 from lakehouse_engine.sql.grammar.references import Parts
-from lakehouse_engine.sql.grammar.statements import Call, NothingToDo, RestoreTable, ShowIndexes, Statement, Value
+from lakehouse_engine.sql.grammar.statements import Call, CreateIndex, DropIndex, NothingToDo, RestoreTable, ShowIndexes, Statement, Value
 
 _STATISTICS = "bounds of values are in the footers of its files, which every read looks at"
 _PARTITIONS = "its partitions are known by its commits"
@@ -97,6 +97,38 @@ def parse_show_indexes(reader: StatementReader) -> Statement:
     return ShowIndexes(name)
 
 
-def refuse_index(reader: StatementReader, name: str) -> Statement:
-    """CREATE, DROP and REFRESH INDEX, on the table `name`. Raises `UnsupportedSqlError`."""
-    raise UnsupportedSqlError(f"{reader.keyword()} INDEX on {name}: {INDEXES}", relation=name)
+def parse_index(reader: StatementReader, name: str) -> Statement:
+    """CREATE and DROP INDEX. Raises `UnsupportedSqlError` for REFRESH INDEX; `name` is the table."""
+    if reader.accept("CREATE", "INDEX"):
+        return _create_index(reader)
+    if reader.accept("DROP", "INDEX"):
+        return _drop_index(reader)
+    raise UnsupportedSqlError(f"{reader.keyword()} INDEX on {name}: {REFRESHED_INDEXES}", relation=name)
+
+
+def _create_index(reader: StatementReader) -> CreateIndex:
+    """`[IF NOT EXISTS] index ON [TABLE] name [USING type] [(column, ...)] [OPTIONS (key = value, ...)]`"""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    index, table = _index_of_table(reader)
+    kind = reader.identifier("a type of index").lower() if reader.accept("USING") else None
+    columns = reader.identifiers() if reader.keyword() == "(" else None
+    options = reader.properties() if reader.accept("OPTIONS") else ()
+    reader.finish()
+    return CreateIndex(table, index, kind, columns, options, if_not_exists)
+
+
+def _drop_index(reader: StatementReader) -> DropIndex:
+    """`[IF EXISTS] index ON [TABLE] name`"""
+    if_exists = reader.accept("IF", "EXISTS")
+    index, table = _index_of_table(reader)
+    reader.finish()
+    return DropIndex(table, index, if_exists)
+
+
+def _index_of_table(reader: StatementReader) -> tuple[str, Parts]:
+    """Name of the index, in lower case as in Hudi, and the table."""
+    index = reader.identifier("an index's name").lower()
+    reader.expect("ON")
+    if reader.keyword() == "TABLE" and reader.keyword(1):
+        reader.at += 1
+    return index, reader.parts()

@@ -1,0 +1,68 @@
+"""Commands about the indexes of a table by name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from lakehouse_engine.cli.shared import dry_run_option, show_rows, with_settings
+from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.progress import working
+from lakehouse_engine.cli.terminal.results import show_result
+from lakehouse_engine.cli.work import open_services
+
+_COLUMNS = ("name", "type", "columns", "partition")
+
+
+@click.group()
+def index() -> None:
+    """Create, drop and list the indexes of a table, which are in its metadata table."""
+
+
+def _split(context: click.Context, parameter: click.Parameter, given: str | None) -> list[str] | None:
+    names = None if given is None else [name.strip() for name in given.split(",") if name.strip()]
+    if names == []:
+        raise click.BadParameter("it names no column; leave the option out for the default")
+    return names
+
+
+@index.command()
+@click.argument("table")
+@click.argument("name")
+@click.option("--type", metavar="TYPE", help="record_index, column_stats, bloom_filters or secondary_index (what the name says).")
+@click.option("--columns", callback=_split, metavar="NAMES", help="Columns that it is about, separated by commas.")
+@click.option("--if-not-exists", is_flag=True, help="Leave an index of that name as it is.")
+@dry_run_option
+@with_settings
+def create(
+    settings: Settings, table: str, name: str, type: str | None, columns: list[str] | None, if_not_exists: bool, dry_run: bool
+) -> None:
+    """Build the index NAME from the data files. Writes keep it up."""
+    services = open_services(settings, table)
+    with working(f"building the index {name} of {table}"):
+        result = services.create_index(name, type=type, columns=columns, if_not_exists=if_not_exists, dry_run=dry_run)
+    show_result(settings, result)
+
+
+@index.command()
+@click.argument("table")
+@click.argument("name")
+@click.option("--if-exists", is_flag=True, help="Do nothing if there is no index of that name.")
+@dry_run_option
+@with_settings
+def drop(settings: Settings, table: str, name: str, if_exists: bool, dry_run: bool) -> None:
+    """Drop the index NAME. No row is lost."""
+    services = open_services(settings, table)
+    with working(f"dropping the index {name} of {table}"):
+        result = services.drop_index(name, if_exists=if_exists, dry_run=dry_run)
+    show_result(settings, result)
+
+
+@index.command(name="list")
+@click.argument("table")
+@with_settings
+def list_indexes(settings: Settings, table: str) -> None:
+    """List the indexes."""
+    rows = [{**asdict(one), "columns": list(one.columns)} for one in open_services(settings, table).indexes()]
+    show_rows(settings, rows, _COLUMNS)
