@@ -48,6 +48,11 @@ def record_index_definition() -> IndexDefinition:
     return IndexDefinition("record_index", "record_index", "", (), {"isPartitioned": "false"}, "V1")
 
 
+def secondary_index_definition(name: str, column: str, version: str) -> IndexDefinition:
+    """Definition of a secondary index on a column; `name` is that of its partition."""
+    return IndexDefinition(name, "secondary_index", "identity", (column,), {}, version)
+
+
 def parse_definitions(data: bytes) -> dict[str, IndexDefinition]:
     """Definitions by name. Raises `FormatError`."""
     found: dict[str, IndexDefinition] = {}

@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
-from lakehouse_engine.errors import CommitConflictError, OptionError, UnsupportedTableError
+import numpy as np
+import pyarrow as pa
+
+from lakehouse_engine.errors import CommitConflictError, OptionError, UnavailableError, UnsupportedTableError
 from lakehouse_engine.files.footers import FOOTERS
 from lakehouse_engine.files.row_pool import SpillTo
 from lakehouse_engine.format.file_names import TEMP_FOLDER
@@ -22,15 +25,17 @@ from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.metadata_table.bounds import is_indexed
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition, record_index_definition
 from lakehouse_engine.format.metadata_table.forms import metadata_form, metadata_properties
+from lakehouse_engine.format.metadata_table.keys import secondary_routes
 from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.metadata_table.building.contents import Contents
 from lakehouse_engine.metadata_table.building.groups import GROUP_COUNTS, STEMS, PartitionWriter, cells_by_group, record_index_groups
 from lakehouse_engine.metadata_table.building.instants import BuildInstants
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, define_indexes, name_partitions
-from lakehouse_engine.metadata_table.building.sorting import SortedLocations
+from lakehouse_engine.metadata_table.building.sorting import SortedKeys, SortedLocations
 from lakehouse_engine.metadata_table.definitions import stored_definitions
-from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
 from lakehouse_engine.metadata_table.records.columns import indexed
+from lakehouse_engine.metadata_table.records.pairs import indexed_column, pair_payloads, row_pairs
 from lakehouse_engine.metadata_table.records.rows import row_locations
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
@@ -52,19 +57,26 @@ _SORTED_AT_ONCE = 128 * 1024 * 1024
 _LOGGED_BYTES = 256
 """Assumed bytes of a row in a log."""
 _GLOBAL = "false"
+_BY_VALUE = "V2"
+"""Version of a secondary index with all rows of a value in one file group."""
 
 
-def check_partitions(data: TableState, partitions: Sequence[str]) -> tuple[str, ...]:
-    """The partitions to build for these to be there, in the order of building, `files` among them.
+def check_partitions(data: TableState, partitions: Sequence[str], define: Sequence[IndexDefinition] = ()) -> tuple[str, ...]:
+    """The partitions to build for these to be there, in the order of building, `files` among them, and the record index for a secondary
+    one. `define` are definitions besides the stored ones.
 
-    Raises `OptionError` for a partition that the table cannot have, or that needs another one, and `UnsupportedTableError` for a record
-    index that is defined as one for each partition.
+    Raises `OptionError` for a partition that the table cannot have, or that needs another one; `UnavailableError` for a secondary index
+    that only Hudi builds; and `UnsupportedTableError` for a record index that is defined as one for each partition.
     """
     config = data.config
-    unknown = [name for name in partitions if name not in PARTITIONS]
+    secondary = list(dict.fromkeys(name for name in partitions if name.startswith(SECONDARY_INDEX)))
+    unknown = [name for name in partitions if name not in PARTITIONS and name not in secondary]
     if unknown:
         raise OptionError(f"the metadata table has no partition {unknown[0]!r} that can be built; there are {', '.join(PARTITIONS)}")
-    wanted = {FILES, *partitions}
+    known = {**stored_definitions(data), **{one.name: one for one in define}}
+    for name in secondary:
+        _check_secondary(data, name, known.get(name))
+    wanted = {FILES, *partitions, *([RECORD_INDEX] if secondary else [])}
     if PARTITION_STATS in wanted:
         if not metadata_form(config.version).has_partition_stats:
             raise OptionError(f"{PARTITION_STATS} are for table versions 8 and 9; {config.name} has version {int(config.version)}")
@@ -72,14 +84,34 @@ def check_partitions(data: TableState, partitions: Sequence[str]) -> tuple[str, 
             raise OptionError(f"{PARTITION_STATS} are for tables with partitions, which {config.name} has not")
         if COLUMN_STATS not in {*wanted, *config.metadata_partitions}:
             raise OptionError(f"{PARTITION_STATS} are kept together with {COLUMN_STATS}: name both")
-    defined = stored_definitions(data).get(RECORD_INDEX)
+    defined = known.get(RECORD_INDEX)
     if RECORD_INDEX in wanted and defined is not None and defined.options.get("isPartitioned", _GLOBAL) != _GLOBAL:
         raise UnsupportedTableError(
             f"the record index of {config.name} is defined as one for each partition, which only Hudi builds; leave {RECORD_INDEX} out, or"
             " take the definition out of .hoodie/.index_defs/index.json",
             table=config.name,
         )
-    return tuple(name for name in PARTITIONS if name in wanted)
+    return (*(name for name in PARTITIONS if name in wanted), *secondary)
+
+
+def is_built_here(data: TableState, partition: str) -> bool:
+    """True if this engine can build the partition of the table's metadata table again."""
+    defined = stored_definitions(data).get(partition) if partition.startswith(SECONDARY_INDEX) else None
+    return partition in PARTITIONS or (defined is not None and indexed_column(data, defined) is not None)
+
+
+def _check_secondary(data: TableState, name: str, defined: IndexDefinition | None) -> None:
+    config = data.config
+    if not metadata_form(config.version).has_partition_stats:
+        raise OptionError(f"{name}: secondary indexes are for table versions 8 and 9; {config.name} has version {int(config.version)}")
+    if defined is None:
+        raise OptionError(f"{config.name} has no definition of {name}; create the index with its column")
+    if indexed_column(data, defined) is None:
+        raise UnavailableError(
+            f"{name} of {config.name}: this engine builds a secondary index on one top-level column of texts or signed whole numbers, not"
+            f" on {', '.join(defined.source_fields) or 'none'}; Hudi builds others (Spark, CREATE INDEX)",
+            table=config.name,
+        )
 
 
 def check_nothing_pending(data: TableState) -> None:
@@ -100,7 +132,7 @@ def build(data: TableState, partitions: Sequence[str], clock: InstantClock, *, d
     Raises as `check_partitions` before anything is changed, `CommitConflictError` while an instant is pending, `RecordKeyError` if a key is
     in the table twice, and as reading the table.
     """
-    wanted = check_partitions(data, partitions)
+    wanted = check_partitions(data, partitions, define)
     check_nothing_pending(data)
     _remove_leftovers(data)
     new = [one for one in define if not is_in_use(data) or one.name not in data.config.metadata_partitions]
@@ -132,7 +164,8 @@ def _remove_leftovers(data: TableState) -> None:
         data.storage.delete_tree(METADATA_TABLE)
         return
     for entry in data.storage.list(METADATA_TABLE):
-        if entry.is_directory and entry.name in PARTITIONS and entry.name not in data.config.metadata_partitions:
+        known = entry.name in PARTITIONS or entry.name.startswith(SECONDARY_INDEX)
+        if entry.is_directory and known and entry.name not in data.config.metadata_partitions:
             data.storage.delete_tree(entry.path)
     metadata = TableState.load(storage_below(data.storage, METADATA_TABLE))
     for instant in BuildInstants(data, metadata).pending():
@@ -171,6 +204,9 @@ class _Builder:
         if writer.partition == RECORD_INDEX:
             with self._located(writer.schema) as groups:
                 return writer.write(groups)
+        if writer.partition.startswith(SECONDARY_INDEX):
+            with self._paired(writer.partition, writer.schema) as groups:
+                return writer.write(groups)
         count = GROUP_COUNTS[writer.partition]
         return writer.write(cells_by_group(self.contents.records(writer.partition), writer.schema, count))
 
@@ -182,6 +218,17 @@ class _Builder:
             for located in row_locations(self.data, slices):
                 entries.add(located)
             yield entries.by_group()
+
+    @contextmanager
+    def _paired(self, name: str, schema: str) -> Iterator[Iterator[Iterable[Cells]]]:
+        """Groups of a secondary index; they are routed as its definition says."""
+        defined, slices = stored_definitions(self.data)[name], self.data.view.latest_slices()
+        with _spill(self.data.storage) as spill:
+            groups = record_index_groups(_rows(self.data.storage, slices))
+            entries = SortedKeys(groups, spill, secondary_routes if defined.version == _BY_VALUE else None)
+            for keys in row_pairs(self.data, slices, defined.source_fields[0]):
+                entries.add(keys, pa.array(np.zeros(len(keys), np.int32)))
+            yield entries.by_group(pair_payloads(schema, 1))
 
     def _definitions(self, name: str) -> list[IndexDefinition]:
         if name == RECORD_INDEX:

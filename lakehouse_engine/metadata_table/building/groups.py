@@ -52,6 +52,11 @@ def record_index_groups(keys: int) -> int:
     return min(max(keys * _GROWTH // (_GROUP_BYTES // _RECORD_BYTES), _LEAST_GROUPS), _MOST_GROUPS)
 
 
+def _stem(partition: str) -> str:
+    """First part of file ids; that of a secondary index has its name (Hudi `HoodieTableMetadataUtil.getFileIDForFileGroup`)."""
+    return STEMS.get(partition) or partition.replace("_", "-")
+
+
 def cells_by_group(records: Records, schema: str, count: int) -> Iterator[Iterable[Cells]]:
     """Sorted entries of each of `count` groups, in the order of their numbers."""
     numbers = group_numbers(records.keys, count)
@@ -76,7 +81,7 @@ class PartitionWriter:
         self.storage.create(f"{self.partition}/{PARTITION_METAFILE}", render_partition_metafile(self.instant_time, 1))
         stats = []
         for number, pieces in enumerate(groups):
-            file_id = f"{STEMS[self.partition]}-{number:04d}-0"
+            file_id = f"{_stem(self.partition)}-{number:04d}-0"
             self._open_group(file_id)
             stat = self._base_file(file_id, pieces)
             stats += [] if stat is None else [stat]

@@ -1,8 +1,8 @@
-"""Sorts the entries of a record index in bounded memory: sorted runs in files, merged group by group."""
+"""Sorts the entries of an index of keys in bounded memory: sorted runs in files, merged group by group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,11 +42,12 @@ class SortedLocations:
     schema: str
     groups: int
     spill: SpillTo
-    _runs: list[_Run] = field(default_factory=list)
-    _held: list[pa.Table] = field(default_factory=list)
-    _bytes: int = 0
+    _entries: SortedKeys = field(init=False)
     _payloads: list[pa.Array] = field(default_factory=list)
     _places: int = 0
+
+    def __post_init__(self) -> None:
+        self._entries = SortedKeys(self.groups, self.spill)
 
     def add(self, located: pa.Table) -> None:
         """Add rows in the columns of `LOCATED`."""
@@ -56,24 +57,46 @@ class SortedLocations:
         self._payloads.append(encode_locations(self.schema, located.select(LOCATIONS.names).take(pa.array(rows))))
         places = pa.array(codes + self._places, pa.int32())
         self._places += len(rows)
-        entries = pa.Table.from_arrays([located.column("key").cast(pa.binary()), places], schema=_ENTRIES)
+        self._entries.add(located.column("key").cast(pa.binary()), places)
+
+    def by_group(self) -> Iterator[Iterable[Cells]]:
+        """Sorted entries of each group, piece by piece. Raises `RecordKeyError` if a key is there twice."""
+        yield from self._entries.by_group(pa.concat_arrays([pa.array([], pa.binary()), *self._payloads]))
+
+
+@dataclass(slots=True)
+class SortedKeys:
+    """Keys of an index with `groups` file groups, each with the place of its payload. `route` gives the part of each key that is hashed to
+    a group (None: all of it). `add` all, then read each group once.
+    """
+
+    groups: int
+    spill: SpillTo
+    route: Callable[[pa.Array], pa.Array] | None = None
+    _runs: list[_Run] = field(default_factory=list)
+    _held: list[pa.Table] = field(default_factory=list)
+    _bytes: int = 0
+
+    def add(self, keys: pa.Array | pa.ChunkedArray, places: pa.Array) -> None:
+        """Add keys (`binary`) and the numbers (`int32`) of their payloads."""
+        entries = pa.Table.from_arrays([keys, places], schema=_ENTRIES)
         self._held.append(entries)
         self._bytes += entries.nbytes
         if self._bytes > self.spill.limit:
             self._end_run(spilled=True)
 
-    def by_group(self) -> Iterator[Iterable[Cells]]:
-        """Sorted entries of each group, piece by piece. Raises `RecordKeyError` if a key is there twice."""
+    def by_group(self, payloads: pa.Array) -> Iterator[Iterable[Cells]]:
+        """Sorted entries of each group, piece by piece, with `payloads`. Raises `RecordKeyError` if a key is there twice."""
         if self._held:
             self._end_run(spilled=False)
-        payloads = pa.concat_arrays([pa.array([], pa.binary()), *self._payloads])
         for number in range(self.groups):
             yield _merged([run.of_group(number) for run in self._runs], payloads)
 
     def _end_run(self, *, spilled: bool) -> None:
         entries = pa.concat_tables(self._held)
         self._held, self._bytes = [], 0
-        numbers = pa.array(group_numbers(entries.column("key").combine_chunks(), self.groups))
+        keys = entries.column("key").combine_chunks()
+        numbers = pa.array(group_numbers(keys if self.route is None else self.route(keys), self.groups))
         order = pc.sort_indices(entries.append_column("group", numbers), [("group", "ascending"), ("key", "ascending")])
         entries = entries.take(order).combine_chunks()
         ends = np.searchsorted(np.asarray(numbers.take(order)), np.arange(self.groups + 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -26,17 +26,24 @@ def row_locations(data: TableState, slices: Iterable[FileSlice]) -> Iterator[pa.
 
     Raises `UnsupportedTableError` for a table without meta columns, and as `SliceReader.stream`.
     """
+    moments = InstantMoments.of(data)
+    for piece, streamed in slice_streams(data, slices, [RECORD_KEY]):
+        millis = moments.millis(piece.base_instant)
+        for rows in streamed:
+            yield _located(rows, piece, millis)
+
+
+def slice_streams(data: TableState, slices: Iterable[FileSlice], columns: Sequence[str]) -> Iterator[tuple[FileSlice, Iterator[pa.Table]]]:
+    """Each slice with its rows, merged with its logs. Memory, and raises, as `row_locations`."""
     if not data.config.populates_meta_fields:
         raise UnsupportedTableError(
             "rows of a table without meta columns (hoodie.populate.meta.fields=false) have no record keys to index", table=data.config.name
         )
-    schema, moments = table_schema(data), InstantMoments.of(data)
+    schema = table_schema(data)
     rules, scope = MergeRules.of(data.config, schema), LogScope.of(data.timeline)
     reader = SliceReader(data.storage, schema, rules, scope, base_rows=BaseRowsBy.CHECKED_POSITIONS)
     for piece in logged_slices(data.manifest, None, slices):
-        millis = moments.millis(piece.slice.base_instant)
-        for rows in reader.stream(piece, [RECORD_KEY]):
-            yield _located(rows, piece.slice, millis)
+        yield piece.slice, reader.stream(piece, columns)
 
 
 def _located(rows: pa.Table, piece: FileSlice, millis: int) -> pa.Table:

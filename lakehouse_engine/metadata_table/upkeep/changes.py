@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.metadata_table.definitions import stored_definitions
@@ -19,10 +18,11 @@ from lakehouse_engine.metadata_table.partitions import (
     data_partition,
 )
 from lakehouse_engine.metadata_table.records.instants import InstantMoments
+from lakehouse_engine.metadata_table.records.pairs import indexed_column
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.metadata_table.upkeep.files import FileChanges, cleaned_files, restored_files, rolled_back_files, written_files
 from lakehouse_engine.metadata_table.upkeep.locations import location_changes
-from lakehouse_engine.metadata_table.upkeep.secondary import has_plain_text, secondary_change
+from lakehouse_engine.metadata_table.upkeep.secondary import secondary_change
 from lakehouse_engine.metadata_table.upkeep.statistics import forgotten_files, statistics_of_commit
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
@@ -55,13 +55,8 @@ def _secondary_columns(data: TableState) -> dict[str, IndexDefinition]:
     named = [name for name in data.config.metadata_partitions if name.startswith(SECONDARY_INDEX)]
     if not named:
         return {}
-    known, schema = stored_definitions(data), table_schema(data)
-    found = {name: known[name] for name in named if name in known and len(known[name].source_fields) == 1}
-    return {
-        name: one
-        for name, one in found.items()
-        if one.source_fields[0] in schema.names and has_plain_text(schema.field(one.source_fields[0]).type)
-    }
+    known = stored_definitions(data)
+    return {name: known[name] for name in named if name in known and indexed_column(data, known[name]) is not None}
 
 
 def changes_of(table: MetadataTable, instant: Instant, outcome: Outcome) -> DeltaChanges | None:

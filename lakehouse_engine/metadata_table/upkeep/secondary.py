@@ -5,28 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.format.hfile.cells import Cells
-from lakehouse_engine.format.metadata_table.bloom_filters import secondary_index_payload
-from lakehouse_engine.format.metadata_table.keys import secondary_keys, secondary_routes
-from lakehouse_engine.format.metadata_table.payload import encode_payloads
+from lakehouse_engine.format.metadata_table.keys import secondary_routes
 from lakehouse_engine.metadata_table.delta import Change
+from lakehouse_engine.metadata_table.records.pairs import pair_keys, pair_payloads
 from lakehouse_engine.metadata_table.upkeep.rows import slice_rows
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import RECORD_KEY, FileGroupId
 from lakehouse_engine.model.write_stats import REWRITES, HoodieWriteStat
 from lakehouse_engine.view.table_state import TableState
-
-
-def has_plain_text(kind: pa.DataType) -> bool:
-    """True if Hudi and this engine write values of the type as the same text."""
-    return bool(pat.is_string(kind) or pat.is_signed_integer(kind))
 
 
 def secondary_change(
@@ -42,22 +34,16 @@ def secondary_change(
     before, after = [_NO_KEYS], [_NO_KEYS]
     for old, new in _slices(data, metadata):
         if old is not None:
-            before.append(_keys(slice_rows(data, old, [RECORD_KEY, column]), column))
+            before.append(pair_keys(slice_rows(data, old, [RECORD_KEY, column]), column))
         if new is not None:
-            after.append(_keys(slice_rows(data, new, [RECORD_KEY, column], also=instant_time), column))
+            after.append(pair_keys(slice_rows(data, new, [RECORD_KEY, column], also=instant_time), column))
     gone, there = (pc.unique(pa.concat_arrays(parts)) for parts in (before, after))
     put, deleted = there.filter(pc.invert(pc.is_in(there, gone))), gone.filter(pc.invert(pc.is_in(gone, there)))
-    value = encode_payloads(schema_text, secondary_index_payload(1))
-    cells = Cells(put, value.take(pa.array(np.zeros(len(put), np.int64))))
+    cells = Cells(put, pair_payloads(schema_text, len(put)))
     return Change(cells, deleted, route=secondary_routes if routes_by_value else None)
 
 
 _NO_KEYS = pa.array([], pa.binary())
-
-
-def _keys(rows: pa.Table, column: str) -> pa.Array:
-    values, keys = (rows.column(name).combine_chunks().cast(pa.string()) for name in (column, RECORD_KEY))
-    return secondary_keys(values, keys)
 
 
 def _slices(data: TableState, metadata: HoodieCommitMetadata) -> Iterator[tuple[FileSlice | None, FileSlice | None]]:

@@ -10,7 +10,8 @@ from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.metadata_table.building import build as building
 from lakehouse_engine.metadata_table.building import drop as dropping
-from lakehouse_engine.metadata_table.partitions import FILES
+from lakehouse_engine.metadata_table.definitions import stored_definitions
+from lakehouse_engine.metadata_table.partitions import FILES, SECONDARY_INDEX
 from lakehouse_engine.model.services import MetadataTableChange
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -24,7 +25,7 @@ def build(
     Raises, with nothing changed, `OptionError` for a partition that the table cannot have, and `CommitConflictError` naming the instant
     while anything is pending, a plan included; `LockTimeoutError`, and as `building.build`.
     """
-    building.check_partitions(TableState.load(storage), partitions)
+    building.check_partitions(TableState.load(storage), partitions, define)
     with _alone(storage, lock_timeout_ms) as data:
         return _built(data, partitions, (), define)
 
@@ -46,14 +47,16 @@ def rebuild(storage: Storage, partitions: Sequence[str] | None = None, *, lock_t
     """
     before = TableState.load(storage)
     asked = before.config.metadata_partitions if partitions is None else tuple(partitions)
-    wanted = tuple(name for name in asked if partitions is not None or name in building.PARTITIONS) or (FILES,)
+    wanted = tuple(name for name in asked if partitions is not None or building.is_built_here(before, name)) or (FILES,)
     building.check_partitions(before, wanted)
     with _alone(storage, lock_timeout_ms) as data:
         building.check_nothing_pending(data)
         present = data.config.metadata_partitions
+        define = [one for name, one in stored_definitions(data).items() if name.startswith(SECONDARY_INDEX)]
         dropped = dropping.drop(data, None if partitions is None else [name for name in wanted if name in present])
-        again = (name for name in dropped if name in building.PARTITIONS)
-        return _built(data.advance(), tuple(dict.fromkeys((*wanted, *again))), dropped)
+        again = [name for name in dropped if building.is_built_here(data, name)]
+        asked = tuple(dict.fromkeys((*wanted, *again)))
+        return _built(data.advance(), asked, dropped, [one for one in define if one.name in asked])
 
 
 def _alone(storage: Storage, lock_timeout_ms: int) -> AbstractContextManager[TableState]:

@@ -6,11 +6,12 @@ An index goes by the user's name; the partition has Hudi's name for it (Hudi `Ho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition
+from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition, secondary_index_definition
 from lakehouse_engine.format.metadata_table.forms import metadata_form
 from lakehouse_engine.metadata_table.building.build import check_nothing_pending, check_partitions
 from lakehouse_engine.metadata_table.definitions import stored_definitions
@@ -34,9 +35,10 @@ _ONE_EACH = (RECORD_INDEX, COLUMN_STATS, BLOOM_FILTERS, PARTITION_STATS)
 TYPES = (*_ONE_EACH, SECONDARY, EXPRESSION)
 """Types of indexes, by Hudi's words."""
 _PREFIXES = {SECONDARY_INDEX: SECONDARY, EXPRESSION_INDEX: EXPRESSION}
+_NAME = re.compile(r"[A-Za-z0-9_]{1,200}")
 _ONLY_HUDI = (
-    "only Hudi builds it: create it with Hudi's SQL (Spark, CREATE INDEX). This engine then keeps up secondary indexes on texts and signed"
-    " whole numbers, and drops an expression index with its next write"
+    "only Hudi builds it: create it with Hudi's SQL (Spark, CREATE INDEX). This engine builds and keeps up secondary indexes on texts and"
+    " signed whole numbers, and drops an expression index with its next write"
 )
 
 
@@ -84,22 +86,23 @@ def create(
         if if_not_exists:
             return IndexChange(index=name, dry_run=dry_run)
         raise OptionError(f"{data.config.name} has an index {name} already; drop it first, or say IF NOT EXISTS", table=data.config.name)
-    if chosen not in _ONE_EACH:
+    if chosen == EXPRESSION:
         raise UnavailableError(f"{data.config.name}: {name} is of the type {chosen}, and {_ONLY_HUDI}", table=data.config.name)
-    define = _definitions(data, name, columns)
+    partition = f"{SECONDARY_INDEX}{name}" if chosen == SECONDARY else name
+    define = _definitions(data, partition, columns)
+    wanted = check_partitions(data, [partition], define)
     if dry_run:
-        wanted = check_partitions(data, [name])
         check_nothing_pending(data)
         new = (one for one in wanted if one not in data.config.metadata_partitions)
         return IndexChange(index=name, built=tuple(sorted(new)), dry_run=True)
-    done = building.build(storage, [name], define=define, lock_timeout_ms=lock_timeout_ms)
+    done = building.build(storage, [partition], define=define, lock_timeout_ms=lock_timeout_ms)
     return IndexChange(index=name, built=done.built)
 
 
 def drop(storage: Storage, name: str, *, if_exists: bool = False, dry_run: bool = False, lock_timeout_ms: int) -> IndexChange:
     """Drop an index by its name or its partition; `column_stats` takes `partition_stats` along.
 
-    Raises `OptionError` if there is none of this name, and as `building.drop`.
+    Raises `OptionError` if there is none of this name, or a secondary index needs it, and as `building.drop`.
     """
     data = TableState.load(storage)
     there = indexes(data)
@@ -113,6 +116,9 @@ def drop(storage: Storage, name: str, *, if_exists: bool = False, dry_run: bool 
         named = ", ".join(one.partition for one in found)
         raise OptionError(f"{data.config.name} has several indexes {name!r}; name the partition: {named}", table=data.config.name)
     (index,) = found
+    needing = [one.name for one in there if one.type == SECONDARY]
+    if index.partition == RECORD_INDEX and needing:
+        raise OptionError(f"{data.config.name}: the secondary index {needing[0]} needs the record index; drop it first")
     if dry_run:
         also = [PARTITION_STATS] if index.partition == COLUMN_STATS and PARTITION_STATS in data.config.metadata_partitions else []
         return IndexChange(index=index.name, dropped=(index.partition, *also), dry_run=True)
@@ -129,13 +135,23 @@ def _check_name(name: str, kind: str) -> None:
         raise UnavailableError(
             f"{name} with {kind} is an expression index in Hudi, and {_ONLY_HUDI}. For {kind} of whole columns, name the index {kind}"
         )
+    if not _NAME.fullmatch(name):
+        raise OptionError(f"{name!r} cannot be the name of an index: letters, digits and underscores can, as it names a folder")
     if name in _ONE_EACH and name != kind:
         raise OptionError(f"{name} is the name of the one index of that type; give the {kind} another name")
 
 
 def _definitions(data: TableState, name: str, columns: Sequence[str] | None) -> list[IndexDefinition]:
-    """Definition that the index is built by; none if the index chooses its columns itself. Raises `OptionError` for other columns."""
+    """Definition that the index is built by; none if the index chooses its columns itself. Raises `OptionError` for other columns.
+
+    `name` is that of the partition.
+    """
     config = data.config
+    if name.startswith(SECONDARY_INDEX):
+        if columns is None or len(columns) != 1:
+            raise OptionError(f"a secondary index is about one column; {name} of {config.name} is given {len(columns or ())}")
+        _check_known(data, columns)
+        return [secondary_index_definition(name, columns[0], metadata_form(config.version).statistics_version)]
     if columns is None:
         return []
     if name != COLUMN_STATS:
@@ -151,12 +167,16 @@ def _definitions(data: TableState, name: str, columns: Sequence[str] | None) -> 
             " takes the others for all null); leave the columns out, or upgrade the table",
             table=config.name,
         )
-    known = table_schema(data).names
-    missing = [column for column in columns if column not in known]
-    if missing:
-        raise OptionError(f"{config.name} has no top-level column {missing[0]!r}; it has {', '.join(known)}", column=missing[0])
+    _check_known(data, columns)
     having = indexed(data, columns)
     without = [column for column in columns if column not in having.schema.names]
     if without:
         raise OptionError(f"the column {without[0]} of {config.name} has a type without statistics; leave it out", column=without[0])
     return [column_stats_definition([*form.indexed_meta_columns, *dict.fromkeys(columns)], form.statistics_version)]
+
+
+def _check_known(data: TableState, columns: Sequence[str]) -> None:
+    known, name = table_schema(data).names, data.config.name
+    missing = [column for column in columns if column not in known]
+    if missing:
+        raise OptionError(f"{name} has no top-level column {missing[0]!r}; it has {', '.join(known)}", column=missing[0])

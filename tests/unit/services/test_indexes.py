@@ -12,6 +12,10 @@ from click.testing import CliRunner
 
 from lakehouse_engine.cli.main import cli
 from lakehouse_engine.errors import CommitConflictError, OptionError, UnavailableError
+from lakehouse_engine.format.metadata_table.keys import split_secondary_keys
+from lakehouse_engine.metadata_table.answers import record_keys_of
+from lakehouse_engine.metadata_table.building import build
+from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.services import IndexChange
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.services.metadata import indexes as service
@@ -162,3 +166,77 @@ def test_the_command_line_creates_lists_and_drops(table: HoodieTable) -> None:
     assert run("drop", table.path, "record_index")[0] == 2
     assert run("drop", table.path, "record_index", "--if-exists")[0] == 0
     assert table.indexes() == []
+
+
+def keys_of(table: HoodieTable, name: str, *values: str | None) -> dict[str | None, set[str]]:
+    found: dict[str | None, set[str]] = {value: set() for value in values}
+    for row in record_keys_of(MetadataTable.open(TableState.load(table.storage)), f"secondary_index_{name}", values).to_pylist():
+        found[row["value"]].add(row["key"])
+    return found
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_secondary_index_is_built_with_the_record_index_and_follows_writes(tmp_path: Path, version: int) -> None:
+    spec = TableSpec("t", SCHEMA, ["id"], partition_by=["p"], table_type="mor", version=TableVersion(version))
+    create_table(LocalStorage(str(tmp_path)), spec)
+    table = HoodieTable.open(str(tmp_path))
+    table.insert(rows(1, 2, 3, 4))
+    table.upsert(rows(5).set_column(2, "v", pa.array([None], pa.string())))
+    table.upsert(rows(4).set_column(2, "v", pa.array(["a$\\b"])))
+    assert table.create_index("by_v", columns=["v"]).built == ("files", "record_index", "secondary_index_by_v")
+    assert listed(table)["by_v"] == ("secondary_index", ("v",), "secondary_index_by_v")
+    asked = ("v0", "v1", "v2", "a$\\b", None)
+    assert keys_of(table, "by_v", *asked) == {"v0": {"3"}, "v1": {"1"}, "v2": {"2"}, "a$\\b": {"4"}, None: {"5"}}
+    table.upsert(rows(4, 6))
+    table.delete(rows(3))
+    changed = {"v0": {"6"}, "v1": {"1", "4"}, "v2": {"2"}, "a$\\b": set(), None: {"5"}}
+    assert keys_of(table, "by_v", *asked) == changed
+    assert {"by_v", "record_index"} == set(listed(table))
+    for partitions in (None, ["secondary_index_by_v"]):
+        assert "secondary_index_by_v" in table.rebuild_metadata(partitions).built
+        assert keys_of(table, "by_v", *asked) == changed
+    assert check_metadata_table(TableState.load(table.storage)).findings == ()
+    with pytest.raises(OptionError, match="by_v needs the record index"):
+        table.drop_index("record_index")
+    assert table.drop_index("by_v").dropped == ("secondary_index_by_v",)
+    assert table.create_index("by_id", columns=["id"], type="secondary_index").built == ("secondary_index_by_id",)
+    assert keys_of(table, "by_id", "6", "3") == {"6": {"6"}, "3": set()}
+
+
+def test_a_secondary_index_on_many_groups_is_routed_as_its_version_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change finds the entries of the build in their group; entries of one value are in one group from version 9 on."""
+    monkeypatch.setattr(build, "record_index_groups", lambda count: 5)
+    for version in (8, 9):
+        storage = LocalStorage(str(tmp_path / str(version)))
+        create_table(storage, TableSpec("t", SCHEMA, ["id"], version=TableVersion(version)))
+        table = HoodieTable.open(storage.root)
+        table.insert(rows(*range(1, 31)))
+        table.create_index("by_v", columns=["v"])
+        opened = MetadataTable.open(TableState.load(storage))
+        pieces = opened.groups("secondary_index_by_v")
+        assert [piece.file_id for piece in pieces] == [f"secondary-index-by-v-000{number}-0" for number in range(5)]
+        values = [set(split_secondary_keys(opened.newest(piece, "secondary_index_by_v").keys)[0].to_pylist()) for piece in pieces]
+        assert (sum(map(len, values)) == 3) is (version == 9), values
+        table.delete(rows(*range(1, 30)))
+        assert keys_of(table, "by_v", "v0", "v1", "v2") == {"v0": {"30"}, "v1": set(), "v2": set()}
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "arguments", "error", "words"),
+    [
+        (6, "by_v", {"columns": ["v"]}, OptionError, "versions 8 and 9; t has version 6"),
+        (9, "by_v", {}, OptionError, "about one column"),
+        (9, "by_v", {"columns": ["v", "id"]}, OptionError, "is given 2"),
+        (9, "by_v", {"columns": ["none"]}, OptionError, "no top-level column 'none'"),
+        (9, "../v", {"columns": ["v"]}, OptionError, "cannot be the name of an index"),
+        (9, "by_tags", {"columns": ["tags"]}, UnavailableError, "texts or signed whole numbers, not on tags"),
+    ],
+)
+def test_a_secondary_index_that_cannot_be_is_refused(
+    tmp_path: Path, version: int, name: str, arguments: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    create_table(LocalStorage(str(tmp_path)), TableSpec("t", SCHEMA, ["id"], version=TableVersion(version)))
+    with pytest.raises(error, match=words):
+        service.create(LocalStorage(str(tmp_path)), name, lock_timeout_ms=500, **arguments)
+    assert not Path(tmp_path, ".hoodie/metadata").exists()
+    assert not Path(tmp_path, ".hoodie/.index_defs").exists()
