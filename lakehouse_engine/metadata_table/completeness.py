@@ -40,7 +40,15 @@ def _knows(table: MetadataTable, instant: Instant) -> bool:
     found = timeline.find(instant.requested_time)
     if found is not None:
         return found.is_completed
+    if instant.action is Action.RESTORE and _restored_since(table, instant):
+        return True
     return timeline.is_before_start(instant.requested_time)
+
+
+def _restored_since(table: MetadataTable, restore: Instant) -> bool:
+    """True if the metadata table was restored by a later instant of its own, as Hudi does within a restore of the data table."""
+    own = (one for one in table.state.timeline.completed() if one.action is Action.RESTORE)
+    return any(is_later(one.requested_time, restore.requested_time) for one in own)
 
 
 def _builds(table: MetadataTable) -> Iterator[Instant]:
