@@ -45,8 +45,8 @@ def _knows(table: MetadataTable, instant: Instant) -> bool:
 
 
 def _restored_since(table: MetadataTable, instant: Instant) -> bool:
-    """True if the metadata table was restored later than an instant, by one of its own. Hudi does so within a restore of the data table, and
-    compares it with the directories then, so that cleans in between are in it, too.
+    """True if the metadata table was restored later than an instant, by one of its own. Hudi does so within a restore of the data table,
+    and compares it with the directories then, so that cleans in between are in it, too.
     """
     own = (one for one in table.state.timeline.completed() if one.action is Action.RESTORE)
     return any(is_later(one.requested_time, instant.requested_time) for one in own)
