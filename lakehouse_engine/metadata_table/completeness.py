@@ -17,14 +17,15 @@ def unknown_instants(table: MetadataTable) -> list[Instant]:
     """Completed instants of the data table that changed its files but are unknown to the metadata table, oldest first.
 
     It knows an instant if it has a completed one with the same time, and all those that were completed before its partition `files` was
-    built (in version 6 `<last instant>010`, and its later instants are compared; in later versions by the time of completion).
+    built (in version 6 `<last instant>010`, and its later instants are compared; in later versions by the time of completion), or before it
+    was restored.
     """
     changes = (one for one in table.data.timeline.completed() if one.action.is_write or one.action in _CHANGES_FILES)
     unknown = [one for one in changes if not _knows(table, one)]
     if not unknown:
         return []
     builds = list(_builds(table))
-    return [one for one in unknown if not any(_covers(table, build, one) for build in builds)]
+    return [one for one in unknown if not (_restored_since(table, one) or any(_covers(table, build, one) for build in builds))]
 
 
 def is_built_in(table: MetadataTable, requested_time: str) -> bool:
@@ -41,6 +42,14 @@ def _knows(table: MetadataTable, instant: Instant) -> bool:
     if found is not None:
         return found.is_completed
     return timeline.is_before_start(instant.requested_time)
+
+
+def _restored_since(table: MetadataTable, instant: Instant) -> bool:
+    """True if the metadata table was restored later than an instant, by one of its own. Hudi does so within a restore of the data table,
+    and compares it with the directories then, so that cleans in between are in it, too.
+    """
+    own = (one for one in table.state.timeline.completed() if one.action is Action.RESTORE)
+    return any(is_later(one.requested_time, instant.requested_time) for one in own)
 
 
 def _builds(table: MetadataTable) -> Iterator[Instant]:

@@ -18,6 +18,8 @@ from lakehouse_engine.format.log.blocks import BlockType
 from lakehouse_engine.format.log.hfile_block import open_hfile_block, render_hfile_block
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
+from lakehouse_engine.format.v6.plans_codec import encode_plan
+from lakehouse_engine.model.plans import HoodieRestoreMetadata
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.verify.metadata_table import MetadataFindingKind, MetadataReport, check_metadata_table
 from lakehouse_engine.view.table_state import TableState
@@ -192,3 +194,16 @@ def test_a_torn_delta_commit_is_found(tmp_path: Path) -> None:
     report = checked(folder, quick=True)
     assert kinds(report) == {MetadataFindingKind.UNREADABLE}
     assert {finding.partition for finding in report.findings} >= {"files", "column_stats"}
+
+
+@pytest.mark.parametrize("name", [one for one in TABLES if one.endswith("/cow_metadata") and one.startswith("v6-")])
+def test_a_restore_of_hudi_is_known_by_that_of_the_metadata_table(name: str, tmp_path: Path) -> None:
+    """Hudi restores the metadata table by an instant of its own, within that of the data table."""
+    folder = unpack_spark_fixture(name, tmp_path)
+    outcome = encode_plan(HoodieRestoreMetadata(start_restore_time="20270101000000000", time_taken_in_millis=1, instants_to_rollback=()))
+    for suffix, content in (("requested", b""), ("inflight", b""), ("", outcome)):
+        (folder / ".hoodie" / f"20270101000000000.restore{'.' if suffix else ''}{suffix}").write_bytes(content)
+    assert kinds(checked(folder)) == {MetadataFindingKind.UNKNOWN_INSTANT}
+    for state in ("restore.requested", "restore.inflight", "restore"):
+        (timeline(folder) / f"20270101000001000.{state}").write_bytes(outcome)
+    assert checked(folder).ok
