@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import lakehouse_engine.table as facade
+import lakehouse_engine.spark.frames.scan as frames
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import MissingFileError
 from lakehouse_engine.spark.frames import composed, scanned
@@ -188,7 +188,7 @@ def test_a_frame_is_made_of_what_a_restore_leaves(
     table.bulk_insert(pa.table({"id": range(80), "day": ["a"] * 80}, schema=SCHEMA))
     first = table.savepoint()
     table.upsert(pa.table({"id": range(100), "day": ["b"] * 100}, schema=SCHEMA))
-    place, name = (facade, "scan") if when == "planned" else (scanned, "_read")
+    place, name = (frames, "scan") if when == "planned" else (scanned, "_read")
     original, done = getattr(place, name), list[int]()
 
     def restored(*given: Any, **named: Any) -> Any:
