@@ -12,7 +12,7 @@ import logging
 from collections.abc import Collection, Sequence
 
 from lakehouse_engine.commit.table_clock import table_clock
-from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.errors import FormatError, MissingFileError, StoredFileNotFoundError, TableError, UnavailableError
 from lakehouse_engine.metadata_table.building.drop import drop
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, unname_partitions
 from lakehouse_engine.metadata_table.completeness import unknown_instants
@@ -29,6 +29,8 @@ from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
 
+_BROKEN = (FormatError, TableError, UnavailableError, MissingFileError, StoredFileNotFoundError)
+"""The metadata table, or a file that it is about, is damaged or gone. Other errors, as of a store that does not answer, fail the action."""
 _WARNED: set[tuple[str, str]] = set()
 """Roots of tables, and reasons, for which this process has warned."""
 
@@ -45,7 +47,7 @@ class MetadataTableUpkeep:
             state = drop_partitions(state, unkept)
         try:
             unknown = unknown_instants(MetadataTable.open(state))
-        except LakehouseError as error:
+        except _BROKEN as error:
             return drop_metadata_table(state, f"it cannot be read ({error.message})")
         if unknown:
             return drop_metadata_table(state, f"a program that did not keep it up made {unknown[0]}")
@@ -54,6 +56,12 @@ class MetadataTableUpkeep:
     def follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
         if isinstance(outcome, HoodieSavepointMetadata) or not _is_still_in_use(state):  # a savepoint has the time of its write
             return
+        try:
+            self._follow(state, instant, outcome)
+        except _BROKEN as error:
+            drop_metadata_table(state, f"it cannot be kept up ({error.message})")
+
+    def _follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
         table = MetadataTable.open(state)
         time = instant.requested_time
         if table.state.timeline.contains(time):
@@ -76,7 +84,7 @@ class MetadataTableUpkeep:
                 if not take_back_delta(table, time):
                     drop_metadata_table(state, f"{time} is taken back, which its base files have")
                     return
-        except LakehouseError as error:
+        except _BROKEN as error:
             drop_metadata_table(state, f"it cannot be read ({error.message})")
 
 
@@ -100,6 +108,7 @@ def drop_metadata_table(state: TableState, reason: str) -> TableState:
         return state
     _warn(
         state,
+        "the metadata table",
         reason,
         "Readers find files by listing directories, and its record index and statistics are gone. `lakehouse metadata rebuild` builds it"
         " again from all files of the table",
@@ -113,17 +122,18 @@ def drop_partitions(state: TableState, dropped: Collection[str]) -> TableState:
     again.
     """
     names = ", ".join(sorted(dropped))
-    _warn(state, f"this engine does not keep {names} up to date", "Its other partitions stay; Hudi builds these again when it writes next")
+    cost = "The rest of the metadata table stays; Hudi builds these again when it writes next"
+    _warn(state, f"{names} in the metadata table", "this engine does not keep such indexes up to date", cost)
     unname_partitions(state, dropped)
     for name in sorted(dropped):
         state.storage.delete_tree(f"{METADATA_TABLE}/{name}")
     return state.refresh()
 
 
-def _warn(state: TableState, reason: str, cost: str) -> None:
+def _warn(state: TableState, what: str, reason: str, cost: str) -> None:
     """Warn about the cost of a drop, once for each table, reason and process."""
     if (state.storage.root, reason) in _WARNED:
         return
     _WARNED.add((state.storage.root, reason))
-    logger.warning("of the metadata table of %s (%s) something is dropped: %s. %s", state.config.name, state.storage.root, reason, cost)
+    logger.warning("%s of %s (%s) is dropped: %s. %s", what, state.config.name, state.storage.root, reason, cost)
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from lakehouse_engine.errors import StorageError
 from lakehouse_engine.metadata_table.completeness import unknown_instants
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.table_config import TableType
@@ -139,3 +140,33 @@ def test_a_deleted_partition_is_followed(name: str, tmp_path: Path) -> None:
         one.table.insert(one.fresh(2, "a"))
         one.check()
     assert pc.count(one.rows().column(0)).as_py() > 0
+
+
+def test_a_damaged_metadata_table_ends_and_the_write_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Statistics of partitions are made of those of files."""
+    one = Kept("v9-1.2.0/cow_metadata", tmp_path)
+    rows = one.rows()
+    for damaged in (one.path / ".hoodie" / "metadata" / "column_stats").glob("*.hfile"):
+        damaged.write_bytes(b"no HFile")
+    one.table.upsert(one.fresh(2, "a"))
+    assert one.rows().num_rows == rows.num_rows + 2
+    assert one.state.config.metadata_partitions == ()
+    assert not (one.path / ".hoodie" / "metadata").exists()
+    told = [record.message for record in caplog.records if "the metadata table of" in record.message]
+    assert len(told) == 1
+    assert "metadata rebuild" in told[0]
+
+
+def test_a_store_that_does_not_answer_costs_no_metadata_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Kept(TABLES[0], tmp_path)
+
+    def silent(state: TableState) -> MetadataTable:
+        raise StorageError("the store does not answer")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(MetadataTable, "open", silent)
+        with pytest.raises(StorageError, match="does not answer"):
+            one.table.upsert(one.rows().slice(0, 1))
+    one.check()
+    one.table.upsert(one.rows().slice(0, 1))
+    one.check()
