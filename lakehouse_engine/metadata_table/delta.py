@@ -56,13 +56,14 @@ class Change:
     def __bool__(self) -> bool:
         return bool(len(self.put) or len(self.deleted))
 
-    def of_group(self, number: int, count: int) -> Change:
-        """The part of the change that belongs to a file group, among `count`."""
+    def of_groups(self, numbers: Sequence[int]) -> Iterator[Change]:
+        """The part of the change that belongs to each file group; `numbers` are those of all file groups that share the entries."""
         put, deleted = (
-            pa.array(np.flatnonzero(group_numbers(keys if self.route is None else self.route(keys), count) == number))
-            for keys in (self.put.keys, self.deleted)
+            group_numbers(keys if self.route is None else self.route(keys), len(numbers)) for keys in (self.put.keys, self.deleted)
         )
-        return replace(self, put=Cells(self.put.keys.take(put), self.put.values.take(put)), deleted=self.deleted.take(deleted))
+        for number in numbers:
+            puts, deletes = (pa.array(np.flatnonzero(of_key == number)) for of_key in (put, deleted))
+            yield replace(self, put=Cells(self.put.keys.take(puts), self.put.values.take(puts)), deleted=self.deleted.take(deletes))
 
 
 Changes = Mapping[str, Sequence[Change]]
@@ -131,8 +132,7 @@ def _written(
     groups = [piece for piece in table.groups(partition) if data_partition(piece.file_id) == change.within]
     if not groups:
         groups = [_new_group(table, partition, change.within, instant_time)]
-    for piece in groups:
-        mine = change.of_group(group_number(piece.file_id), len(groups))
+    for piece, mine in zip(groups, change.of_groups([group_number(piece.file_id) for piece in groups]), strict=True):
         if mine:
             yield _log(table, partition, piece, mine, instant_time, schema_text)
 

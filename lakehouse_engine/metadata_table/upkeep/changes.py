@@ -8,18 +8,11 @@ from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.delta import Change, encoded, schema_in_use
-from lakehouse_engine.metadata_table.partitions import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX,
-    data_partition,
-)
+from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
 from lakehouse_engine.metadata_table.records.instants import InstantMoments
 from lakehouse_engine.metadata_table.records.pairs import indexed_column
 from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.metadata_table.upkeep.files import FileChanges, cleaned_files, restored_files, rolled_back_files, written_files
 from lakehouse_engine.metadata_table.upkeep.locations import location_changes
 from lakehouse_engine.metadata_table.upkeep.secondary import secondary_change
@@ -84,7 +77,7 @@ def _of_commit(table: MetadataTable, instant: Instant, metadata: HoodieCommitMet
     for partition, (records, deleted) in statistics_of_commit(table, instant.requested_time, metadata).items():
         changes[partition] = [Change(encoded(schema, records), deleted)]
     if RECORD_INDEX in table.partitions:
-        by_partition = any(data_partition(piece.file_id) is not None for piece in table.groups(RECORD_INDEX))
+        by_partition = is_by_partition(table)
         millis = InstantMoments.of(table.data).millis(instant.requested_time)
         changes[RECORD_INDEX] = location_changes(table.data, instant.requested_time, metadata, millis, schema, by_partition=by_partition)
     for partition, definition in _secondary_columns(table.data).items():

@@ -7,8 +7,9 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.format.file_names import file_id_of
 from lakehouse_engine.metadata_table.answers import all_record_locations
-from lakehouse_engine.metadata_table.partitions import RECORD_INDEX, data_partition
+from lakehouse_engine.metadata_table.partitions import RECORD_INDEX
 from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.model.keys import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.scan import plan_snapshot
@@ -24,7 +25,7 @@ def check_record_index(table: MetadataTable) -> tuple[int, list[MetadataFinding]
     """
     located = pa.concat_tables(list(all_record_locations(table))).select(list(_COLUMNS))
     rows = _rows(table)
-    by_partition = any(data_partition(piece.file_id) is not None for piece in table.groups(RECORD_INDEX))
+    by_partition = is_by_partition(table)
     indexed, stored = (_identities(one, by_partition=by_partition) for one in (located, rows))
     place = pc.index_in(stored, indexed)
     found = _findings(rows.filter(place.is_null()), MetadataFindingKind.KEY_NOT_INDEXED, "rows of these keys are not in the index")
