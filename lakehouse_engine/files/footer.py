@@ -19,7 +19,7 @@ BLOOM_FILTER = b"org.apache.hudi.bloomfilter"
 OLD_BLOOM_FILTER = b"com.uber.hoodie.bloomfilter"
 BLOOM_FILTER_KIND = b"hoodie_bloom_filter_type_code"
 NAN_BOUNDS = b"lakehouse.nan.bounds"
-"""Present if bounds of floating point columns hold NaN, too: the upper one is infinity then."""
+"""Present if chunks of floating point columns that have NaN have no bounds."""
 SORTED_BY = b"lakehouse.sorted.by"
 """Order into which a clustering of this engine sorted all rows of the file. No other writer of the file keeps it."""
 

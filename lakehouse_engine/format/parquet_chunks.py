@@ -9,8 +9,6 @@ known without decoding one.
 from __future__ import annotations
 
 import itertools
-import math
-import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +27,8 @@ _CHUNKS, _BYTES, _GROUP_ROWS, _FIRST, _COMPRESSED = 1, 2, 3, 5, 6  # RowGroup
 _CHUNK_OFFSET, _ENTRY = 2, 3  # ColumnChunk
 _TYPE, _PATH, _RAW, _STORED, _DATA, _INDEX, _DICTIONARY = 1, 3, 6, 7, 9, 10, 11  # ColumnMetaData
 _STATISTICS, _PAGES, _BLOOM = 12, 13, 14
-_OLD_MAX, _OLD_MIN, _MAX, _MIN = 1, 2, 5, 6  # Statistics
-_INFINITY = {4: struct.pack("<f", math.inf), 5: struct.pack("<d", math.inf)}  # of FLOAT and DOUBLE in Type
-_LOWEST = {4: struct.pack("<f", -math.inf), 5: struct.pack("<d", -math.inf)}
+_BOUNDS = (1, 2, 5, 6)  # Statistics: the greatest and least value, in the old and the new form
+_FLOATING = frozenset({4, 5})  # FLOAT and DOUBLE in Type
 _KIND, _ENCODING = 1, 2  # PageEncodingStats
 _DICTIONARY_PAGE, _BY_DICTIONARY = 2, frozenset({2, 8})  # PageType, Encoding
 
@@ -63,13 +60,13 @@ class Chunk:
     def lacks_bounds(self) -> bool:
         """True for floating point numbers of a column without statistics, as earlier releases wrote them: Hudi takes them all for null."""
         meta = self.entry.get(_ENTRY)
-        return meta.get(_TYPE) in _INFINITY and len(meta.get(_PATH).values) == 1 and meta.get(_STATISTICS) is None
+        return meta.get(_TYPE) in _FLOATING and len(meta.get(_PATH).values) == 1 and meta.get(_STATISTICS) is None
 
-    def with_nan(self) -> Chunk:
-        """The chunk with bounds that hold NaN, too: its upper one is infinity. Spark and Hudi order NaN above all numbers, and Arrow leaves
-        it out of bounds.
+    def without_bounds(self) -> Chunk:
+        """The chunk without a least and a greatest value. Of values with NaN, which Spark and Hudi order above all numbers, Arrow writes
+        bounds that leave it out, where Java writes none.
         """
-        return replace(self, entry=_with_nan(self.entry))
+        return replace(self, entry=_without_bounds(self.entry))
 
     @property
     def is_dictionary(self) -> bool:
@@ -211,22 +208,21 @@ class ChunkAssembly:
         self._size += len(data)
 
 
-def tail_with_nan(tail: bytes, places: Iterable[tuple[int, int]]) -> bytes:
-    """The end of a file, from its footer on, with bounds as by `Chunk.with_nan` for chunks by the numbers of their row group and leaf."""
+def tail_without_bounds(tail: bytes, places: Iterable[tuple[int, int]]) -> bytes:
+    """The end of a file, from its footer on, with no bounds of chunks by the numbers of their row group and leaf."""
     footer = read_struct(tail[:-_END])
     for group, leaf in places:
         chunks = footer.get(_GROUPS).values[group].get(_CHUNKS).values
-        chunks[leaf] = _with_nan(chunks[leaf])
+        chunks[leaf] = _without_bounds(chunks[leaf])
     content = write_struct(footer)
     return content + len(content).to_bytes(4, "little") + _MAGIC
 
 
-def _with_nan(entry: ThriftStruct) -> ThriftStruct:
+def _without_bounds(entry: ThriftStruct) -> ThriftStruct:
     meta: ThriftStruct = entry.get(_ENTRY).copy()
-    statistics, kind = meta.get(_STATISTICS).copy(), meta.get(_TYPE)
-    least = statistics.get(_MIN) or _LOWEST[kind]
-    for number, value in ((_OLD_MAX, _INFINITY[kind]), (_OLD_MIN, least), (_MAX, _INFINITY[kind]), (_MIN, least)):
-        statistics.set(number, BINARY, value)
+    statistics: ThriftStruct = meta.get(_STATISTICS).copy()
+    for number in _BOUNDS:
+        statistics.set(number, BINARY, None)
     meta.set(_STATISTICS, STRUCT, statistics)
     changed = entry.copy()
     changed.set(_ENTRY, STRUCT, meta)

@@ -236,7 +236,7 @@ class BaseFileWriter:
             self._attempt.give_up()
 
     def _footer(self) -> dict[str, str]:
-        footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro", NAN_BOUNDS.decode(): "infinity"}
+        footer = {AVRO_SCHEMA_KEY: self._avro_schema, "writer.model.name": "avro", NAN_BOUNDS.decode(): "none"}
         if self._sorted_by is not None:
             footer[SORTED_BY_KEY] = self._sorted_by
         if not self._populate:

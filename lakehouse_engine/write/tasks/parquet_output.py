@@ -14,7 +14,7 @@ import pyarrow.types as pat
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.files.base_file import DICTIONARY_TYPE, RowGroups
-from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup, Pieces, tail_with_nan
+from lakehouse_engine.format.parquet_chunks import Chunk, ChunkAssembly, ChunkedFile, ChunkedGroup, Pieces, tail_without_bounds
 from lakehouse_engine.format.parquet_seal import SealingSink, read_with_tail
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.write.tasks.dictionaries import repeats
@@ -65,7 +65,7 @@ class ParquetForm:
         with_nan = nan_leaves(rows)
         for number, chunk in enumerate(file.groups[0].chunks):
             first = 1 + 2 * chunk.page  # the magic comes before
-            yield chunk.with_nan() if number in with_nan else chunk, pieces[first : first + len(chunk.lengths)]
+            yield chunk.without_bounds() if number in with_nan else chunk, pieces[first : first + len(chunk.lengths)]
 
     def _encode(self, rows: pa.Table) -> tuple[ChunkedFile | None, list[bytes]]:
         """A file of one row group, and the pieces in which it was written: the magic, headers and contents of pages in turn, the rest."""
@@ -139,7 +139,7 @@ class StreamedParquet:
         # The seal comes last, so that texts of the table that look like one are not taken for it.
         self._writer.add_key_value_metadata({**texts, **self._sink.hold()})
         self._writer.close()
-        return self._sink.finish(partial(tail_with_nan, places=self._with_nan)) if self._with_nan else self._sink.finish()
+        return self._sink.finish(partial(tail_without_bounds, places=self._with_nan)) if self._with_nan else self._sink.finish()
 
     def discard(self) -> None:
         """Write no footer."""
