@@ -70,6 +70,7 @@ def bounds_type() -> pa.DataType:
 
 
 def value_type_struct() -> pa.DataType:
+    """Type of the `valueType` field of statistics."""
     stats = payload_schema().field(STATS).type
     return stats.field("valueType").type
 

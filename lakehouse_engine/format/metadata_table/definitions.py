@@ -40,6 +40,7 @@ class IndexDefinition:
 
 
 def column_stats_definition(columns: Sequence[str], version: str) -> IndexDefinition:
+    """Definition of column statistics over these columns; `version` is that of the index (V1, V2)."""
     return IndexDefinition("column_stats", "column_stats", "column_stats", tuple(columns), {}, version)
 
 

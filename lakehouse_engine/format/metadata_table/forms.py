@@ -29,6 +29,7 @@ class MetadataForm:
 
 
 def metadata_form(version: TableVersion) -> MetadataForm:
+    """How metadata tables of this table version are stored."""
     return _FORMS[version]
 
 

@@ -23,6 +23,7 @@ def partition_identifier(partition_path: str) -> str:
 
 
 def partition_path_of(identifier: str) -> str:
+    """Partition path that an identifier in records stands for; empty for a table without partitions."""
     return "" if identifier == _NON_PARTITIONED else identifier
 
 

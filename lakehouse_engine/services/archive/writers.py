@@ -61,6 +61,7 @@ class ArchiveWriter(Protocol):
 
 
 def archive_writer(state: TableState) -> ArchiveWriter:
+    """Writer of the table's archive: LSM files in versions 8 and 9, log files in older ones."""
     archive = state.archived_timeline
     return _LsmArchive(state, archive) if isinstance(archive, LsmHistory) else _LogArchive(state, _logs(archive))
 

@@ -46,6 +46,8 @@ class BringTask:
 
 @dataclass(frozen=True, slots=True)
 class Brought:
+    """A base file of the clone. `is_linked`: it shares its bytes with the source."""
+
     stat: HoodieWriteStat
     is_linked: bool
 

@@ -24,6 +24,7 @@ def read_plan(state: TableState, instant: Instant) -> HoodieRequestedReplaceMeta
 
 
 def groups_of(stored: HoodieRequestedReplaceMetadata) -> tuple[HoodieClusteringGroup, ...]:
+    """Groups of a stored clustering plan; none if it has no plan."""
     return (stored.clustering_plan.input_groups or ()) if stored.clustering_plan else ()
 
 

@@ -36,6 +36,7 @@ def file_context(state: TableState, time: str, schema: str, options: WriteOption
 
 
 def compaction_metadata(kind: Kind, job: Job[Any, Any], stats: Sequence[HoodieWriteStat]) -> HoodieCommitMetadata:
+    """Metadata that completes a compaction or log compaction which wrote these files."""
     by_partition: dict[str, list[HoodieWriteStat]] = {}
     for stat in stats:
         by_partition.setdefault(stat.partition_path or "", []).append(stat)

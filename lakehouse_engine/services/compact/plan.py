@@ -87,6 +87,7 @@ def read_plan(state: TableState, time: str, action: Action) -> HoodieCompactionP
 
 
 def group_of(operation: HoodieCompactionOperation) -> FileGroupId:
+    """File group that a planned operation compacts."""
     return FileGroupId(operation.partition_path or "", operation.file_id or "")
 
 

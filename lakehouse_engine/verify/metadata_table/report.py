@@ -11,6 +11,8 @@ _NAMED = 3
 
 
 class MetadataFindingKind(StrEnum):
+    """What is wrong with a metadata table."""
+
     UNKNOWN_INSTANT = "unknown_instant"
     UNLISTED_FILE = "unlisted_file"
     LISTED_FILE_IS_GONE = "listed_file_is_gone"
