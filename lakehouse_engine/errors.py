@@ -30,6 +30,7 @@ LakehouseError                      one thing to catch; carries context (table, 
       + RestoreError
           - RestoreUnfinishedError  as above: readers see the restored table already
   x CompactionError
+  x IndexingError
   x UnavailableError                something that Hudi has and this version has not; nothing was looked at
   x UnsupportedSessionError         a Spark session that the engine cannot work with (Spark Connect)
   x SqlError                        UnsupportedSqlError, RelationNotFoundError, UnreadableFilesError
@@ -307,6 +308,10 @@ class RestoreUnfinishedError(RestoreError):
 
 class CompactionError(LakehouseError):
     """A compaction cannot be scheduled or run."""
+
+
+class IndexingError(LakehouseError):
+    """The build of an index cannot be scheduled, run or completed."""
 
 
 class ClusteringError(LakehouseError):

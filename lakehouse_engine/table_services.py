@@ -292,24 +292,30 @@ class TableServices:
         *,
         columns: Sequence[str] | None = None,
         type: str | None = None,
+        op: str = "schedule_and_run",
         if_not_exists: bool = False,
         dry_run: bool = False,
     ) -> IndexChange:
-        """Build an index in the metadata table, which is made if there is none. Every later write keeps it up.
+        """Build an index in the metadata table, which is made if there is none, while writers go on. Every later write keeps it up.
+
+        `op`: `schedule` puts the plan on the timeline, `run` carries it out, here or in another process, and `schedule_and_run` does both.
+        A run that was cut off is taken up by the next one.
 
         `type` is `record_index`, `column_stats` (of `columns`; None: Hudi's default), `bloom_filters`, `partition_stats`, of which a table
         has one each, called like its type; `secondary_index` or `expr_index`. Without it the name says the type, else it is
         `secondary_index`.
 
         Raises, with nothing changed, `OptionError` for a name that is taken or does not fit, and for columns that the index cannot have;
-        `UnavailableError` for an index that only Hudi builds; `CommitConflictError` while an instant is pending, a plan included; and
-        `RecordKeyError` for a record index if a key is in the table twice.
+        `UnavailableError` for an index that only Hudi builds; `CommitConflictError` beside a writer of Hudi, if another plan has the index,
+        and if there is no metadata table yet and an instant is pending; `IndexingError` if another program runs the build, or took it back;
+        and `RecordKeyError` for a record index if a key is in the table twice.
         """
         return indexes.create(
             self._storage,
             name,
             columns=_names(columns),
             kind=type,
+            op=op,
             if_not_exists=if_not_exists,
             dry_run=dry_run,
             lock_timeout_ms=self._lock(dry_run=dry_run),

@@ -11,6 +11,7 @@ from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.progress import working
 from lakehouse_engine.cli.terminal.results import show_result
 from lakehouse_engine.cli.work import open_services
+from lakehouse_engine.services.metadata.indexes import OPS as INDEX_OPS
 
 _COLUMNS = ("name", "type", "columns", "partition")
 
@@ -32,16 +33,17 @@ def _split(context: click.Context, parameter: click.Parameter, given: str | None
 @click.argument("name")
 @click.option("--type", metavar="TYPE", help="record_index, column_stats, bloom_filters or secondary_index (what the name says).")
 @click.option("--columns", callback=_split, metavar="NAMES", help="Columns that it is about, separated by commas.")
+@click.option("--op", type=click.Choice(INDEX_OPS), default="schedule_and_run", show_default=True, help="Plan it, run the plan, or both.")
 @click.option("--if-not-exists", is_flag=True, help="Leave an index of that name as it is.")
 @dry_run_option
 @with_settings
 def create(
-    settings: Settings, table: str, name: str, type: str | None, columns: list[str] | None, if_not_exists: bool, dry_run: bool
+    settings: Settings, table: str, name: str, type: str | None, columns: list[str] | None, op: str, if_not_exists: bool, dry_run: bool
 ) -> None:
-    """Build the index NAME from the data files. Writes keep it up."""
+    """Build the index NAME from the data files, while writers go on. Writes keep it up."""
     services = open_services(settings, table)
     with working(f"building the index {name} of {table}"):
-        result = services.create_index(name, type=type, columns=columns, if_not_exists=if_not_exists, dry_run=dry_run)
+        result = services.create_index(name, type=type, columns=columns, op=op, if_not_exists=if_not_exists, dry_run=dry_run)
     show_result(settings, result)
 
 

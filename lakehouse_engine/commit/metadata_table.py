@@ -11,8 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 
+from lakehouse_engine.commit.indexing import running_builds, settle_dead_builds
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import FormatError, MissingFileError, StoredFileNotFoundError, TableError, UnavailableError
+from lakehouse_engine.metadata_table.building.beside import take_back
 from lakehouse_engine.metadata_table.building.drop import drop
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, unname_partitions
 from lakehouse_engine.metadata_table.completeness import unknown_instants
@@ -39,7 +41,8 @@ class MetadataTableUpkeep:
     """Participant that writes a delta commit of the metadata table for each action."""
 
     def join(self, state: TableState) -> TableState:
-        """Drop what cannot be kept up, and what a program that ignored the metadata table left behind."""
+        """Settle index builds that died; drop what cannot be kept up, and what a program that ignored the metadata table left behind."""
+        state = _settled(state)
         if not is_in_use(state):
             return drop_metadata_table(state, "no partition of it is complete")
         unkept = unkept_partitions(state)
@@ -79,13 +82,31 @@ class MetadataTableUpkeep:
         if not _is_still_in_use(state):
             return
         try:
-            table = MetadataTable.open(state)
+            table = _without_builds(state, MetadataTable.open(state), instant_times)
             for time in instant_times:
                 if not take_back_delta(table, time):
                     drop_metadata_table(state, f"{time} is taken back, which its base files have")
                     return
         except _BROKEN as error:
             drop_metadata_table(state, f"it cannot be read ({error.message})")
+
+
+def _settled(state: TableState) -> TableState:
+    try:
+        return settle_dead_builds(state)
+    except _BROKEN as error:
+        state = drop_metadata_table(state, f"it cannot be read ({error.message})")
+        return settle_dead_builds(state)
+
+
+def _without_builds(state: TableState, table: MetadataTable, instant_times: Sequence[str]) -> MetadataTable:
+    """Return index builds to their plans if they may have read what is taken back. Who runs one finds that out when it is written."""
+    done, running = table.state.timeline.completed(), running_builds(state)
+    if not running or not any(done.contains(time) for time in instant_times):
+        return table
+    for build in running:
+        take_back(state, build)
+    return MetadataTable.open(state.advance())
 
 
 def _is_still_in_use(state: TableState) -> bool:

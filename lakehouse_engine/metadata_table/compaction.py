@@ -23,7 +23,7 @@ from lakehouse_engine.format.hfile.reader import HFileReader
 from lakehouse_engine.format.hfile.writer import sorted_cells
 from lakehouse_engine.format.metadata_table.merging import Layer, Merging, Winners, merged, newest, tombstones
 from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
-from lakehouse_engine.format.metadata_table.schema import stored_schema
+from lakehouse_engine.format.metadata_table.schema import record_schema, stored_schema
 from lakehouse_engine.format.partition_metafile import parse_partition_metafile
 from lakehouse_engine.metadata_table.groups import LayerSource
 from lakehouse_engine.model.instant import Action, Instant, State
@@ -61,7 +61,7 @@ def check_whole(metadata: TableState, partitions: Collection[str]) -> None:
     compactions = [one for one in done if one.action is Action.COMMIT]
     for partition in partitions:
         there = {entry.name for entry in metadata.storage.list(partition)}
-        built = _built_at(metadata, partition)
+        built = built_at(metadata, partition)
         for instant in (*compactions[-1:], *unmerged(metadata)):
             if metadata.order.is_after(built, instant.requested_time):
                 continue
@@ -72,7 +72,7 @@ def check_whole(metadata: TableState, partitions: Collection[str]) -> None:
                     raise missing_file(path, reason, instant=instant.requested_time)
 
 
-def _built_at(metadata: TableState, partition: str) -> str:
+def built_at(metadata: TableState, partition: str) -> str:
     """The instant of a partition's build. Raises `MissingFileError` without its metafile."""
     path = f"{partition}/{PARTITION_METAFILE}"
     try:
@@ -86,9 +86,10 @@ def blocked_by(data: TableState, metadata: TableState) -> Instant | None:
 
     A delta commit that is pending in the data table does not count yet, so the new base file would lack it. In version 6 (Hudi
     `HoodieBackedTableMetadataWriter.validateCompactionScheduling`) an earlier pending instant would also be logged behind the compaction.
+    An index build stands in the way by its own delta commit while it runs.
     """
     last = "" if metadata.layout.orders_by_completion else last_delta_commit(metadata)
-    for instant in data.timeline.pending():
+    for instant in data.timeline.pending().filter(lambda one: one.action is not Action.INDEXING):
         known = metadata.timeline.find(instant.requested_time)
         if (known is not None and known.is_completed) or not is_later(instant.requested_time, last):
             return instant
@@ -103,6 +104,13 @@ def planned_slice(metadata: TableState, group: FileGroupId) -> str | None:
             if any((one.partition_path, one.file_id) == (group.partition_path, group.file_id) for one in plan.operations or ()):
                 return instant.requested_time
     return None
+
+
+def schema_text(metadata: TableState) -> str:
+    """The Avro schema of records as the newest commit of the metadata table has it, or as a new one gets it."""
+    newest = metadata.timeline.completed().writes().last()
+    stored = None if newest is None else metadata.commit_metadata(newest).schema_json
+    return stored or record_schema(metadata.config.version)
 
 
 def record_text(sources: Sequence[LayerSource], otherwise: str) -> str:

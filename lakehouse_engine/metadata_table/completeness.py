@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakehouse_engine.metadata_table.compaction import built_at
 from lakehouse_engine.metadata_table.partitions import FILES
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.instant import Action, Instant
@@ -34,6 +35,20 @@ def is_built_in(table: MetadataTable, requested_time: str) -> bool:
     """
     builds = (one.completed_at or one.requested_time for one in _builds(table))
     return any(is_later(build, requested_time) for build in builds)
+
+
+def is_in_a_build(table: MetadataTable, delta_commit: Instant) -> bool:
+    """True if a partition besides `files` was built after a delta commit, so that its base files may have what the commit is about."""
+    return any(_is_built_after(table, name, delta_commit) for name in table.partitions if name != FILES)
+
+
+def _is_built_after(table: MetadataTable, partition: str, delta_commit: Instant) -> bool:
+    """In versions 8 and 9 a build beside writers is completed after delta commits that its base files do not have; they count as well."""
+    time = built_at(table.state, partition)
+    build = table.state.timeline.find(time)
+    if build is None or build.completed_at is None or delta_commit.completed_at is None:
+        return is_later(time, delta_commit.requested_time)
+    return is_later(build.completed_at, delta_commit.completed_at)
 
 
 def _knows(table: MetadataTable, instant: Instant) -> bool:

@@ -26,9 +26,11 @@ from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.format.metadata_table.payload import encode_payloads
 from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO, record_schema
+from lakehouse_engine.metadata_table.building.groups import open_group
 from lakehouse_engine.metadata_table.compaction import planned_slice
-from lakehouse_engine.metadata_table.completeness import is_built_in
+from lakehouse_engine.metadata_table.completeness import is_built_in, is_in_a_build
 from lakehouse_engine.metadata_table.groups import source_of
+from lakehouse_engine.metadata_table.opened import FIRST_TOKEN
 from lakehouse_engine.metadata_table.partitions import FILES, RECORD_INDEX, data_partition, group_number, group_numbers, record_index_group
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
@@ -37,7 +39,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 
-_BUILD_TOKEN, _TOKEN = write_token(0, 0, 0), write_token(0, 0, 1)
+_TOKEN = write_token(0, 0, 1)
 _META_FIELDS = "_hoodie_"
 
 
@@ -142,10 +144,7 @@ def _new_group(table: MetadataTable, partition: str, within: str | None, instant
     if partition != RECORD_INDEX or within is None:
         raise UnavailableError(f"the metadata table of {table.data.config.name} has no file group in {partition}", partition=partition)
     group = FileGroupId(partition, record_index_group(within, 0))
-    log = LogFile(partition, group.file_id, instant_time, 1, _BUILD_TOKEN)
-    header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant_time}
-    content = encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string()))
-    table.state.storage.create(log.path, render_block(BlockType.DELETE, header, content))
+    log = open_group(table.state.storage, partition, group.file_id, instant_time)
     return FileSlice(group, instant_time, None, (log,))
 
 
@@ -196,19 +195,21 @@ def _next_log(table: MetadataTable, piece: FileSlice, instant_time: str) -> LogF
 
 
 def is_taken_in(table: MetadataTable, instant_time: str) -> bool:
-    """True if what an instant did cannot be taken back: a build has it, or its delta commit was merged by a compaction, or archived."""
+    """True if what an instant did cannot be taken back: a build has it, of `files` or of another partition since, or its delta commit was
+    merged by a compaction, or archived.
+    """
     found = table.state.timeline.find(instant_time)
     if found is None:
         return table.state.timeline.is_before_start(instant_time) or is_built_in(table, instant_time)
-    return found.is_completed and bool(_merged(table, found))
+    return found.is_completed and (bool(_merged(table, found)) or is_in_a_build(table, found))
 
 
 def _merged(table: MetadataTable, instant: Instant) -> list[str]:
-    """Log files of a completed delta commit that are in no newest slice any more, by name."""
-    stats = table.state.commit_metadata(instant).partition_to_write_stats
+    """Log files of a completed delta commit that are in no newest slice any more, by name; of partitions that are still there."""
+    stats, kept = table.state.commit_metadata(instant).partition_to_write_stats, table.kept
     gone = []
-    for partition, written in stats.items():
-        newest = {log.name for piece in table.state.view.latest_slices(partition) for log in piece.log_files}
+    for partition, written in ((name, stats[name]) for name in stats if name in kept):
+        newest = {log.name for piece in table.groups(partition) for log in piece.log_files}
         names = [(stat.path or "").rpartition("/")[2] for stat in written]
         gone += [name for name in names if is_log_file_name(name) and name not in newest]
     return gone
@@ -245,7 +246,7 @@ def _first_logs(table: MetadataTable, instant_time: str) -> Iterator[str]:
     """Empty first logs of file groups that the instant added to a partitioned record index."""
     if RECORD_INDEX in table.partitions:
         for log in _listed_logs(table, RECORD_INDEX):
-            if log.base_instant == instant_time and log.write_token == _BUILD_TOKEN:
+            if log.base_instant == instant_time and log.write_token == FIRST_TOKEN:
                 yield log.path
 
 

@@ -14,6 +14,7 @@ from lakehouse_engine.format.hfile.reader import HFileReader
 from lakehouse_engine.format.metadata_table.merging import Layer, Records, Winners, merged, newest
 from lakehouse_engine.format.metadata_table.schema import payload_schema
 from lakehouse_engine.metadata_table.groups import Select, Validity, layers_of
+from lakehouse_engine.metadata_table.opened import opened_groups
 from lakehouse_engine.metadata_table.partitions import FILES, data_partition, group_number, group_numbers, merging_of
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.storage.locations import storage_below
@@ -47,12 +48,25 @@ class MetadataTable:
         """Partitions that are complete and so can be queried."""
         return self.data.config.metadata_partitions
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Partitions that every change is written to: the complete ones, and those that are being built, from the moment at which their
+        file groups are there.
+        """
+        built = (name for name in self.data.config.metadata_partitions_being_built if name not in self.partitions)
+        return (*self.partitions, *(name for name in built if self._listed(name)))
+
     def groups(self, partition: str) -> list[FileSlice]:
-        """Newest slice of each file group, by file ids. Raises `UnavailableError` if the partition is not complete."""
-        if partition not in self.partitions:
+        """Newest slice of each file group, by file ids. Raises `UnavailableError` if the partition is not `kept`."""
+        if partition not in self.kept:
             raise UnavailableError(f"the metadata table of {self.data.config.name} has no partition {partition}", partition=partition)
+        return self._listed(partition)
+
+    def _listed(self, partition: str) -> list[FileSlice]:
         if partition not in self._slices:
-            self._slices[partition] = self.state.view.latest_slices(partition)
+            is_complete = partition in self.partitions
+            found = self.state.view.latest_slices(partition) if is_complete else opened_groups(self.state, partition)
+            self._slices[partition] = found
         return self._slices[partition]
 
     def records(self, partition: str) -> Iterator[Records]:

@@ -106,9 +106,13 @@ class TableIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexChange:
-    """What was done for an index. `built` and `dropped` are partitions of the metadata table; neither has any if all was so already."""
+    """What was done for an index. `built`, `planned` and `dropped` are partitions of the metadata table; none has any if all was so
+    already. `instant` is that of the build, or its plan.
+    """
 
     index: str
+    instant: str | None = None
+    planned: tuple[str, ...] = ()
     built: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     dry_run: bool = False

@@ -19,7 +19,7 @@ _UNFINISHED = {
     Action.RESTORE: (DisorderKind.UNFINISHED_RESTORE, "the restore was cut off; readers see the restored table already: it is finished"),
     Action.CLEAN: (DisorderKind.UNFINISHED_CLEAN, "the clean was cut off: the next clean finishes it"),
     Action.SAVEPOINT: (DisorderKind.UNFINISHED_SAVEPOINT, "the savepoint was not completed and keeps nothing; delete it, or make it again"),
-    Action.INDEXING: (DisorderKind.PENDING_SERVICE, "indexing is planned by Hudi, and done by it"),
+    Action.INDEXING: (DisorderKind.PENDING_SERVICE, "an index is to be built: `index create --op run` does it, `index drop` drops it"),
 }
 
 

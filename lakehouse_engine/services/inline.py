@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from lakehouse_engine.engine import LocalRunner, TaskRunner, local_runner
 from lakehouse_engine.errors import ClusteringError, CommitConflictError, CompactionError, LakehouseError, LockTimeoutError
+from lakehouse_engine.metadata_table.building.build import check_nothing_pending
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ClusteringOptions, CompactionOptions, ServiceOptions, WriteOptions
@@ -168,11 +169,8 @@ def _build_metadata_table(state: TableState, wanted: Sequence[str], write_option
     missing = [name for name in wanted if name not in state.config.metadata_partitions]
     if not missing or not state.live_partitions():
         return False
-    pending = next(iter(state.timeline.pending()), None)
-    if pending is not None:
-        logger.info("the metadata table of %s is not built while %s is pending", state.config.name, pending)
-        return False
     try:
+        check_nothing_pending(state)
         building.build(state.storage, missing, lock_timeout_ms=write_options.lock_timeout_ms)
     except CommitConflictError as error:
         logger.info("the metadata table of %s is not built now: %s", state.config.name, error)

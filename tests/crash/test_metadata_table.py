@@ -9,7 +9,9 @@ import pytest
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError
 from lakehouse_engine.metadata_table.building.build import PARTITIONS
 from lakehouse_engine.metadata_table.partitions import PARTITION_STATS
+from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.services.metadata.building import build
+from lakehouse_engine.services.metadata.indexes import create
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
@@ -64,3 +66,30 @@ def test_the_metadata_table_is_right_after_a_fault_at_every_call(case: Case, fau
             check(storage, may_be_gone=goes_back)
             found = look(storage, COLUMNS)
             check_rows(found, {**found.rows, **by_key(*PROBES)})
+
+
+@pytest.mark.parametrize("case", [case for case in (*CASES, *CASES_OF_9) if case.scenario.name == "upsert"], ids=str)
+@pytest.mark.parametrize("fault", [Fault.CRASH_AFTER, Fault.LOST_ACK], ids=str)
+def test_an_index_build_that_dies_at_any_call_is_settled_by_a_write_and_taken_up(case: Case, fault: Fault) -> None:
+    """The next write finds it out, whatever it left; a second build has the rows of all."""
+    start = copy_of(case.setup().storage)
+    build(start, ["files"], lock_timeout_ms=1000)
+    name = "by_v" if case.version != 6 else "record_index"
+    columns = ["v"] if case.version != 6 else None
+    trial = FaultyStorage(copy_of(start))
+    create(trial, name, columns=columns, lock_timeout_ms=1000)
+    for call, mutation in enumerate(trial.mutations, 1):
+        with at(f"{fault} at call {call} of {len(trial.mutations)}, {mutation}"):
+            storage = copy_of(start)
+            with suppress(SimulatedCrash, CommitOutcomeUnknownError, LakehouseError):
+                create(FaultyStorage(storage, call, fault), name, columns=columns, lock_timeout_ms=1000)
+            open_table(storage).upsert(batch(PROBES))
+            assert check(storage, may_be_gone=False)
+            state = TableState.load(storage)
+            assert not state.config.metadata_partitions_being_built
+            assert all(one.state is State.REQUESTED for one in state.timeline.pending() if one.action is Action.INDEXING)
+            create(storage, name, columns=columns, if_not_exists=True, lock_timeout_ms=1000)
+            assert check(storage, may_be_gone=False)
+            state = TableState.load(storage)
+            assert "record_index" in state.config.metadata_partitions
+            assert not [one for one in state.timeline.pending() if one.action is Action.INDEXING]

@@ -9,56 +9,35 @@ A reader sees a partition from its name on, and a crash before leaves nothing th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
-
-import numpy as np
-import pyarrow as pa
 
 from lakehouse_engine.errors import CommitConflictError, OptionError, UnavailableError, UnsupportedTableError
-from lakehouse_engine.files.footers import FOOTERS
-from lakehouse_engine.files.row_pool import SpillTo
 from lakehouse_engine.format.file_names import TEMP_FOLDER
-from lakehouse_engine.format.hfile.cells import Cells
-from lakehouse_engine.format.metadata_table.bounds import is_indexed
-from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition, record_index_definition
+from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.format.metadata_table.forms import metadata_form, metadata_properties
-from lakehouse_engine.format.metadata_table.keys import secondary_routes
-from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.metadata_table.building.contents import Contents
-from lakehouse_engine.metadata_table.building.groups import GROUP_COUNTS, STEMS, PartitionWriter, cells_by_group, record_index_groups
+from lakehouse_engine.metadata_table.building.entries import SPILL, Entries, build_metadata, definitions_of
+from lakehouse_engine.metadata_table.building.groups import STEMS, PartitionWriter
 from lakehouse_engine.metadata_table.building.instants import BuildInstants
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, define_indexes, name_partitions
-from lakehouse_engine.metadata_table.building.sorting import SortedKeys, SortedLocations
+from lakehouse_engine.metadata_table.compaction import schema_text
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
-from lakehouse_engine.metadata_table.records.columns import indexed
-from lakehouse_engine.metadata_table.records.pairs import indexed_column, pair_payloads, row_pairs
-from lakehouse_engine.metadata_table.records.rows import row_locations
-from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
-from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.metadata_table.records.joining import joined
+from lakehouse_engine.metadata_table.records.pairs import indexed_column
+from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable, is_in_use
+from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.model.table_config import TableConfig
-from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.local import LocalStorage
-from lakehouse_engine.storage.locations import in_object_store, storage_below
+from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.timeline.clock import InstantClock
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
 
 PARTITIONS = tuple(STEMS)
 """Partitions that can be built, in the order of building."""
-_SPILL = f"{TEMP_FOLDER}/lakehouse.metadata.build"
-_SORTED_AT_ONCE = 128 * 1024 * 1024
-"""Bytes of keys that are sorted in memory."""
-_LOGGED_BYTES = 256
-"""Assumed bytes of a row in a log."""
 _GLOBAL = "false"
-_BY_VALUE = "V2"
-"""Version of a secondary index with all rows of a value in one file group."""
 
 
 def check_partitions(data: TableState, partitions: Sequence[str], define: Sequence[IndexDefinition] = ()) -> tuple[str, ...]:
@@ -115,8 +94,11 @@ def _check_secondary(data: TableState, name: str, defined: IndexDefinition | Non
 
 
 def check_nothing_pending(data: TableState) -> None:
-    """Raise `CommitConflictError` naming the instant if anything is pending, a plan included: a build would lack what it adds."""
-    pending = next(iter(data.timeline.pending()), None)
+    """Raise `CommitConflictError` naming the instant if anything is pending, a plan included: a build would lack what it adds. The plan of
+    an index adds nothing until it is run.
+    """
+    waits = (Action.INDEXING, State.REQUESTED)
+    pending = next((one for one in data.timeline.pending() if (one.action, one.state) != waits), None)
     if pending is not None:
         raise CommitConflictError(
             f"the metadata table is built only while nothing is pending, and {pending} is; let it complete, run its plan, or roll it back",
@@ -146,6 +128,24 @@ def build(data: TableState, partitions: Sequence[str], clock: InstantClock, *, d
     return builder.data
 
 
+def build_partition_stats(data: TableState, clock: InstantClock) -> TableState:
+    """Build `partition_stats` from the complete `column_stats`; returns the state after that. The table's lock is held."""
+    remove_partitions(data, [PARTITION_STATS])
+    known = joined(list(MetadataTable.open(data).records(COLUMN_STATS)))
+    builder = _Builder(data, _metadata_storage(data), Contents(data, known), clock)
+    builder.build(PARTITION_STATS)
+    return builder.data
+
+
+def remove_partitions(data: TableState, partitions: Iterable[str]) -> None:
+    """Remove the files of partitions that are not complete, and pending delta commits of builds under the table's lock, which is held."""
+    for name in partitions:
+        data.storage.delete_tree(f"{METADATA_TABLE}/{name}")
+    metadata = TableState.load(storage_below(data.storage, METADATA_TABLE))
+    for instant in BuildInstants(data, metadata).pending():
+        metadata.active.delete_pending(instant)
+
+
 def _metadata_storage(data: TableState) -> Storage:
     """The storage of the metadata table, which is made if the table has none in use."""
     storage = storage_below(data.storage, METADATA_TABLE)
@@ -155,7 +155,9 @@ def _metadata_storage(data: TableState) -> Storage:
 
 
 def _remove_leftovers(data: TableState) -> None:
-    data.storage.delete_tree(_SPILL)
+    for entry in data.storage.list(TEMP_FOLDER):
+        if entry.path.startswith(SPILL):
+            data.storage.delete_tree(entry.path)
     if data.config.properties.get(IN_PROGRESS_KEY):
         ConfigStore(data.storage).update({IN_PROGRESS_KEY: ""})
     if not is_in_use(data):
@@ -163,13 +165,9 @@ def _remove_leftovers(data: TableState) -> None:
             ConfigStore(data.storage).update({PARTITIONS_KEY: ""})
         data.storage.delete_tree(METADATA_TABLE)
         return
-    for entry in data.storage.list(METADATA_TABLE):
-        known = entry.name in PARTITIONS or entry.name.startswith(SECONDARY_INDEX)
-        if entry.is_directory and known and entry.name not in data.config.metadata_partitions:
-            data.storage.delete_tree(entry.path)
-    metadata = TableState.load(storage_below(data.storage, METADATA_TABLE))
-    for instant in BuildInstants(data, metadata).pending():
-        metadata.active.delete_pending(instant)
+    folders = [entry.name for entry in data.storage.list(METADATA_TABLE) if entry.is_directory]
+    known = (name for name in folders if name in PARTITIONS or name.startswith(SECONDARY_INDEX))
+    remove_partitions(data, [name for name in known if name not in data.config.metadata_partitions])
 
 
 @dataclass(slots=True)
@@ -186,75 +184,13 @@ class _Builder:
         instants = BuildInstants(self.data, metadata)
         requested = metadata.active.create_requested(instants.next())
         inflight = metadata.active.to_inflight(requested)
-        newest = metadata.timeline.completed().writes().last()
-        schema = None if newest is None else metadata.commit_metadata(newest).schema_json
-        schema = schema or record_schema(self.data.config.version)
-        stats = self._write(PartitionWriter(self.storage, name, requested.requested_time, schema))
-        outcome = HoodieCommitMetadata(
-            partition_to_write_stats={name: tuple(stats)},
-            operation_type=WriteOperationType.BULK_INSERT,
-            extra_metadata={SCHEMA_KEY: schema},
-        )
+        writer = PartitionWriter(self.storage, name, requested.requested_time, schema_text(metadata))
+        count = Entries.counted(self.data, [name])[name]
+        writer.open(count)
+        with Entries(self.data, self.contents, writer.schema, f"{SPILL}{requested.requested_time}").of(name, count) as groups:
+            stats = writer.fill(groups)
+        outcome = build_metadata({name: tuple(stats)}, writer.schema)
         content = metadata.layout.encode_commit(outcome)
         metadata.active.complete(inflight, content, instants.completion_time(self.clock))
-        name_partitions(self.data, put=[name], define=self._definitions(name))
+        name_partitions(self.data, put=[name], define=definitions_of(self.data, name))
         self.data = self.data.advance()
-
-    def _write(self, writer: PartitionWriter) -> list[HoodieWriteStat]:
-        if writer.partition == RECORD_INDEX:
-            with self._located(writer.schema) as groups:
-                return writer.write(groups)
-        if writer.partition.startswith(SECONDARY_INDEX):
-            with self._paired(writer.partition, writer.schema) as groups:
-                return writer.write(groups)
-        count = GROUP_COUNTS[writer.partition]
-        return writer.write(cells_by_group(self.contents.records(writer.partition), writer.schema, count))
-
-    @contextmanager
-    def _located(self, schema: str) -> Iterator[Iterator[Iterable[Cells]]]:
-        slices = self.data.view.latest_slices()
-        with _spill(self.data.storage) as spill:
-            entries = SortedLocations(schema, record_index_groups(_rows(self.data.storage, slices)), spill)
-            for located in row_locations(self.data, slices):
-                entries.add(located)
-            yield entries.by_group()
-
-    @contextmanager
-    def _paired(self, name: str, schema: str) -> Iterator[Iterator[Iterable[Cells]]]:
-        """Groups of a secondary index; they are routed as its definition says."""
-        defined, slices = stored_definitions(self.data)[name], self.data.view.latest_slices()
-        with _spill(self.data.storage) as spill:
-            groups = record_index_groups(_rows(self.data.storage, slices))
-            entries = SortedKeys(groups, spill, secondary_routes if defined.version == _BY_VALUE else None)
-            for keys in row_pairs(self.data, slices, defined.source_fields[0]):
-                entries.add(keys, pa.array(np.zeros(len(keys), np.int32)))
-            yield entries.by_group(pair_payloads(schema, 1))
-
-    def _definitions(self, name: str) -> list[IndexDefinition]:
-        if name == RECORD_INDEX:
-            return [record_index_definition()]
-        if name != COLUMN_STATS:
-            return []
-        # Hudi 1.x leaves decimals that may not fit out of version V1.
-        columns = indexed(self.data)
-        names = [one.name for one in columns.fields if is_indexed(one.type, by_value_type=columns.by_value_type)]
-        return [column_stats_definition(names, "V2" if columns.by_value_type else "V1")]
-
-
-@contextmanager
-def _spill(storage: Storage) -> Iterator[SpillTo]:
-    """Where sorted keys go: beside the table, or on this machine's disk if that is in an object store."""
-    if in_object_store(storage):
-        with TemporaryDirectory(prefix="lakehouse-record-index-") as folder:
-            yield SpillTo(LocalStorage(folder), "runs", _SORTED_AT_ONCE)
-        return
-    try:
-        yield SpillTo(storage, _SPILL, _SORTED_AT_ONCE)
-    finally:
-        storage.delete_tree(_SPILL)
-
-
-def _rows(storage: Storage, slices: Sequence[FileSlice]) -> int:
-    """About how many rows the slices have."""
-    stored: int = sum(FOOTERS.read(storage, piece.base_file).num_rows for piece in slices if piece.base_file is not None)
-    return stored + sum(log.size for piece in slices for log in piece.log_files) // _LOGGED_BYTES

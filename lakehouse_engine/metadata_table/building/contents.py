@@ -23,9 +23,18 @@ from lakehouse_engine.view.table_state import TableState
 
 @dataclass(frozen=True)
 class Contents:
-    """Records of each partition for a state of the table without pending instants."""
+    """Records of each partition for a state of the table. What is pending in it, its instants write when they complete.
+
+    `known` are the records of `column_stats` if they are not to be computed from the files.
+    """
 
     data: TableState
+    known: Records | None = None
+
+    def look(self) -> None:
+        """List all files now. Without the table's lock, a later listing would show those of later instants."""
+        self.data.view.latest_slices()
+        assert self._all is not None
 
     def records(self, partition: str) -> Records:
         """All records of a partition. Raises as the functions of `records`."""
@@ -36,7 +45,7 @@ class Contents:
         if partition == BLOOM_FILTERS:
             return bloom_filter_records(self.data, self._bases)
         assert partition == PARTITION_STATS
-        return partition_statistics(self.data, self.data.view.latest_slices(), self._statistics)
+        return partition_statistics(self.data, self.data.view.latest_slices(), self._statistics if self.known is None else self.known)
 
     @cached_property
     def _statistics(self) -> Records:

@@ -46,6 +46,6 @@ def check_partitions(data: TableState, partitions: Sequence[str] | None) -> None
 
 def _drop_all(data: TableState) -> tuple[str, ...]:
     if any(data.config.properties.get(key) for key in (PARTITIONS_KEY, IN_PROGRESS_KEY)):
-        unname_partitions(data, data.config.metadata_partitions)
+        unname_partitions(data, (*data.config.metadata_partitions, *data.config.metadata_partitions_being_built))
     data.storage.delete_tree(METADATA_TABLE)
     return data.config.metadata_partitions

@@ -18,6 +18,7 @@ from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.format.metadata_table.payload import encode_payloads
 from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
+from lakehouse_engine.metadata_table.opened import FIRST_TOKEN
 from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, group_numbers
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.write_stats import HoodieWriteStat
@@ -34,7 +35,6 @@ STEMS = {
 """First part of the file ids of each partition that can be built."""
 GROUP_COUNTS = {FILES: 1, COLUMN_STATS: 2, BLOOM_FILTERS: 4, PARTITION_STATS: 1}
 """File groups of a new partition, as in Hudi (`hoodie.metadata.index.*.file.group.count`)."""
-_TOKEN = "0-0-0"
 _LEAST_KEY, _GREATEST_KEY = b"minRecordKey", b"maxRecordKey"
 _FEW_KEYS = 1_000_000
 _RECORD_BYTES, _GROUP_BYTES, _GROWTH = 48, 1 << 30, 2
@@ -65,6 +65,14 @@ def cells_by_group(records: Records, schema: str, count: int) -> Iterator[Iterab
         yield [sorted_cells(records.keys.take(mine), encode_payloads(schema, records.payloads.take(mine)))] if len(mine) else []
 
 
+def open_group(storage: Storage, partition: str, file_id: str, instant_time: str) -> LogFile:
+    """Write the log with an empty block of deletions that begins a file group, as by Hudi."""
+    log = LogFile(partition, file_id, instant_time, 1, FIRST_TOKEN)
+    nothing = encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string()))
+    storage.create(log.path, render_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant_time}, nothing))
+    return log
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionWriter:
     """Writes the files of one partition in `storage`, that of the metadata table, for the build at `instant_time`."""
@@ -74,32 +82,30 @@ class PartitionWriter:
     instant_time: str
     schema: str
 
-    def write(self, groups: Iterable[Iterable[Cells]]) -> list[HoodieWriteStat]:
-        """Write all groups; each has its entries in ascending order of keys, piece by piece. Returns the stats of base files; a group
-        without entries has only its first log. Everything is durable on return.
-        """
+    def open(self, count: int) -> None:
+        """Begin `count` groups, to which may be logged from then on. Everything is durable on return."""
         self.storage.create(f"{self.partition}/{PARTITION_METAFILE}", render_partition_metafile(self.instant_time, 1))
-        stats = []
-        for number, pieces in enumerate(groups):
-            file_id = f"{_stem(self.partition)}-{number:04d}-0"
-            self._open_group(file_id)
-            stat = self._base_file(file_id, pieces)
-            stats += [] if stat is None else [stat]
+        for number in range(count):
+            open_group(self.storage, self.partition, self._file_id(number), self.instant_time)
         self.storage.sync(self.partition)
-        return stats
 
-    def _open_group(self, file_id: str) -> None:
-        """The log with an empty block of deletions that begins each group, as by Hudi."""
-        log = LogFile(self.partition, file_id, self.instant_time, 1, _TOKEN)
-        nothing = encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string()))
-        self.storage.create(log.path, render_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: self.instant_time}, nothing))
+    def fill(self, groups: Iterable[Iterable[Cells]]) -> list[HoodieWriteStat]:
+        """Write the base file of each group that was begun; each has its entries in ascending order of keys, piece by piece. Returns the
+        stats of base files; a group without entries gets none. Everything is durable on return.
+        """
+        stats = [self._base_file(self._file_id(number), pieces) for number, pieces in enumerate(groups)]
+        self.storage.sync(self.partition)
+        return [stat for stat in stats if stat is not None]
+
+    def _file_id(self, number: int) -> str:
+        return f"{_stem(self.partition)}-{number:04d}-0"
 
     def _base_file(self, file_id: str, pieces: Iterable[Cells]) -> HoodieWriteStat | None:
         filled = (cells for cells in pieces if len(cells))
         first = next(filled, None)
         if first is None:
             return None
-        file = BaseFile(self.partition, file_id, _TOKEN, self.instant_time, ".hfile")
+        file = BaseFile(self.partition, file_id, FIRST_TOKEN, self.instant_time, ".hfile")
         least, count = first.keys[0].as_py(), 0
         with as_storage_errors("write", file.path, self.storage.root), self.storage.open_output(file.path) as sink:
             writer = HFileWriter(sink.write)

@@ -23,9 +23,22 @@ IN_PROGRESS_KEY = "hoodie.table.metadata.partitions.inflight"
 
 
 def name_partitions(data: TableState, *, put: Sequence[str], define: Sequence[IndexDefinition]) -> None:
-    """Define the indexes of new partitions, then name the partitions. Raises `FormatError` if stored definitions do not parse."""
-    properties = {PARTITIONS_KEY: ",".join(sorted({*data.config.metadata_partitions, *put})), IN_PROGRESS_KEY: ""}
+    """Define the indexes of new partitions, then name the partitions, which are in progress no more. Raises `FormatError` if stored
+    definitions do not parse.
+    """
+    complete = ",".join(sorted({*data.config.metadata_partitions, *put}))
+    properties = {PARTITIONS_KEY: complete, IN_PROGRESS_KEY: _in_progress(data, without=put)}
     ConfigStore(data.storage).update({**properties, **(_define(data, define) if define else {})})
+
+
+def name_in_progress(data: TableState, partitions: Sequence[str]) -> None:
+    """Say of partitions that they are being built: writers log to them from then on, and readers do not ask them."""
+    known = data.config.metadata_partitions_being_built
+    ConfigStore(data.storage).update({IN_PROGRESS_KEY: ",".join(sorted({*known, *partitions}))})
+
+
+def _in_progress(data: TableState, *, without: Collection[str]) -> str:
+    return ",".join(name for name in data.config.metadata_partitions_being_built if name not in without)
 
 
 def define_indexes(data: TableState, define: Sequence[IndexDefinition]) -> None:
@@ -41,9 +54,10 @@ def _define(data: TableState, define: Sequence[IndexDefinition]) -> dict[str, st
 
 
 def unname_partitions(data: TableState, partitions: Collection[str]) -> None:
-    """Take partitions out of the names, those in progress included."""
+    """Take partitions out of the names, of those in progress, too."""
     left = [name for name in data.config.metadata_partitions if name not in partitions]
-    ConfigStore(data.storage).update({PARTITIONS_KEY: ",".join(left), IN_PROGRESS_KEY: ""})
+    properties = {PARTITIONS_KEY: ",".join(left), IN_PROGRESS_KEY: _in_progress(data, without=partitions)}
+    ConfigStore(data.storage).update(properties)
 
 
 def undefine(data: TableState, names: Sequence[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.format.metadata_table.merging import Records
+from lakehouse_engine.metadata_table.building.plans import partitions_of, pending_builds
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.delta import Change, encoded, schema_in_use
 from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
@@ -36,16 +38,20 @@ class DeltaChanges:
 
 def unkept_partitions(data: TableState) -> tuple[str, ...]:
     """Partitions of the metadata table that this engine cannot keep up to date: expression indexes, secondary indexes on columns whose text
-    it does not know, partitions that another program is building, and indexes of keys over a table without meta columns.
+    it does not know, indexes of keys over a table without meta columns; and what is being built though no plan on the timeline says so, or
+    rests on what is being built.
     """
-    being_built = data.config.metadata_partitions_being_built
-    kept = {*_KEPT, *_secondary_columns(data)} if data.config.populates_meta_fields else _KEPT - {RECORD_INDEX}
-    return tuple(name for name in (*data.config.metadata_partitions, *being_built) if name not in kept or name in being_built)
+    complete, being_built = data.config.metadata_partitions, data.config.metadata_partitions_being_built
+    names = (*complete, *being_built)
+    kept = {*_KEPT, *_secondary_columns(data, names)} if data.config.populates_meta_fields else _KEPT - {RECORD_INDEX}
+    planned = {name for build in pending_builds(data) for name in partitions_of(data, build)} if being_built else set()
+    unplanned = {name for name in being_built if name not in planned or name == PARTITION_STATS}
+    return tuple(name for name in names if name not in kept or name in unplanned)
 
 
-def _secondary_columns(data: TableState) -> dict[str, IndexDefinition]:
-    """Definitions of the secondary indexes that are kept, by their partition."""
-    named = [name for name in data.config.metadata_partitions if name.startswith(SECONDARY_INDEX)]
+def _secondary_columns(data: TableState, names: Sequence[str]) -> dict[str, IndexDefinition]:
+    """Definitions of those secondary indexes among the partitions that are kept, by their partition."""
+    named = [name for name in names if name.startswith(SECONDARY_INDEX)]
     if not named:
         return {}
     known = stored_definitions(data)
@@ -76,11 +82,11 @@ def _of_commit(table: MetadataTable, instant: Instant, metadata: HoodieCommitMet
     changes = {FILES: [_put(schema, written_files(metadata).records())]}
     for partition, (records, deleted) in statistics_of_commit(table, instant.requested_time, metadata).items():
         changes[partition] = [Change(encoded(schema, records), deleted)]
-    if RECORD_INDEX in table.partitions:
+    if RECORD_INDEX in table.kept:
         by_partition = is_by_partition(table)
         millis = InstantMoments.of(table.data).millis(instant.requested_time)
         changes[RECORD_INDEX] = location_changes(table.data, instant.requested_time, metadata, millis, schema, by_partition=by_partition)
-    for partition, definition in _secondary_columns(table.data).items():
+    for partition, definition in _secondary_columns(table.data, table.kept).items():
         (column,), by_value = definition.source_fields, definition.version == "V2"
         change = secondary_change(table.data, instant.requested_time, metadata, column, schema, routes_by_value=by_value)
         changes[partition] = [change]

@@ -46,11 +46,13 @@ class NewFiles:
 
 
 def statistics_of_commit(table: MetadataTable, instant_time: str, metadata: HoodieCommitMetadata) -> dict[str, tuple[Records, pa.Array]]:
-    """Records to put and keys to delete, by partition of the metadata table, for those of the three that the table has."""
+    """Records to put and keys to delete, by partition of the metadata table, for those of the three that the table has.
+    Those of partitions rest on all of `column_stats`, and are built once that is complete.
+    """
     files, found = NewFiles.of(metadata), {}
-    if BLOOM_FILTERS in table.partitions:
+    if BLOOM_FILTERS in table.kept:
         found[BLOOM_FILTERS] = (bloom_filter_records(table.data, files.bases), _NONE)
-    if COLUMN_STATS in table.partitions:
+    if COLUMN_STATS in table.kept:
         written = joined([base_file_statistics(table.data, files.bases), log_statistics(table.data, files.logs)])
         found[COLUMN_STATS] = (written, _NONE)
         if PARTITION_STATS in table.partitions:
@@ -108,9 +110,9 @@ def forgotten_files(table: MetadataTable, removed: Mapping[str, Iterable[str]]) 
     found: dict[str, pa.Array] = {}
     if not listed:
         return found
-    if BLOOM_FILTERS in table.partitions:
+    if BLOOM_FILTERS in table.kept:
         found[BLOOM_FILTERS] = bloom_filter_keys(paths, names)
-    if COLUMN_STATS in table.partitions:
+    if COLUMN_STATS in table.kept:
         columns = indexed_columns(table.data)
         each = [column_stats_keys(pa.repeat(column, len(paths)), paths, names) for column in columns]
         found[COLUMN_STATS] = pa.concat_arrays(each) if each else _NONE

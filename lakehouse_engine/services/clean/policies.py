@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from lakehouse_engine.model.instant import Instant, format_instant_time, parse_instant_time
+from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.order import Order, is_later
 from lakehouse_engine.options import CleanOptions
 from lakehouse_engine.timeline.timeline import Timeline
@@ -114,9 +114,15 @@ def _completed(timeline: Timeline) -> list[Instant]:
     return [instant for instant in timeline.completed().writes() if not is_later(start, instant.requested_time)]
 
 
+def _reads(instant: Instant) -> bool:
+    return instant.action.is_write or (instant.action is Action.INDEXING and instant.state is State.INFLIGHT)
+
+
 def _since(timeline: Timeline, completed: Sequence[Instant], earliest: Instant) -> Retention:
-    """Retention from `earliest` on, but not past the oldest pending write, which may still read what existed when it began."""
-    order, pending = timeline.order, timeline.pending().writes().first()
+    """Retention from `earliest` on, but not past the oldest pending write, or index build that runs: they may still read what existed when
+    they began.
+    """
+    order, pending = timeline.order, timeline.pending().filter(_reads).first()
     if pending is None or order.is_visible(earliest.requested_time, pending.requested_time):
         return Retention(KeepSince(earliest.requested_time, order), earliest)
     before = [instant for instant in completed if order.is_visible(instant.requested_time, pending.requested_time)]

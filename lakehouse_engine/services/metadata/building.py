@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from lakehouse_engine.commit.indexing import settle_dead_builds
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
@@ -59,9 +60,11 @@ def rebuild(storage: Storage, partitions: Sequence[str] | None = None, *, lock_t
         return _built(data.advance(), asked, dropped, [one for one in define if one.name in asked])
 
 
-def _alone(storage: Storage, lock_timeout_ms: int) -> AbstractContextManager[TableState]:
-    """The table under its lock, while no writer is at work without it."""
-    return locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms, joined=False)
+@contextmanager
+def _alone(storage: Storage, lock_timeout_ms: int) -> Iterator[TableState]:
+    """The table under its lock, while no writer is at work without it. Index builds that died are settled."""
+    with locked_table(storage, lock_timeout_ms=lock_timeout_ms, alone_ms=lock_timeout_ms, joined=False) as state:
+        yield settle_dead_builds(state)
 
 
 def _built(

@@ -12,9 +12,8 @@ from typing import ClassVar
 
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CompactionError
-from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.format.v6.plans_codec import encode_plan
-from lakehouse_engine.metadata_table.compaction import blocked_by, check_whole
+from lakehouse_engine.metadata_table.compaction import blocked_by, check_whole, schema_text
 from lakehouse_engine.metadata_table.groups import Validity
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
@@ -93,13 +92,6 @@ class MetadataCompaction:
                 instant=blocking,
                 table=self.data.config.name,
             )
-
-
-def schema_text(metadata: TableState) -> str:
-    """The Avro schema of records as the newest commit of the metadata table has it, or as a new one gets it."""
-    newest = metadata.timeline.completed().writes().last()
-    stored = None if newest is None else metadata.commit_metadata(newest).schema_json
-    return stored or record_schema(metadata.config.version)
 
 
 def compact(data: TableState, metadata: TableState, runner: TaskRunner, *, lock_timeout_ms: int) -> HoodieCommitMetadata | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lakehouse_engine.errors import OptionError, UnavailableError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, OptionError, UnavailableError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition, secondary_index_definition
 from lakehouse_engine.format.metadata_table.forms import metadata_form
-from lakehouse_engine.metadata_table.building.build import check_nothing_pending, check_partitions
+from lakehouse_engine.metadata_table.building.build import check_partitions
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.partitions import (
     BLOOM_FILTERS,
@@ -25,8 +25,9 @@ from lakehouse_engine.metadata_table.partitions import (
     SECONDARY_INDEX,
 )
 from lakehouse_engine.metadata_table.records.columns import indexed, indexed_columns
+from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import IndexChange, TableIndex
-from lakehouse_engine.services.metadata import building
+from lakehouse_engine.services.metadata import building, indexing
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
@@ -34,6 +35,9 @@ SECONDARY, EXPRESSION = "secondary_index", "expr_index"
 _ONE_EACH = (RECORD_INDEX, COLUMN_STATS, BLOOM_FILTERS, PARTITION_STATS)
 TYPES = (*_ONE_EACH, SECONDARY, EXPRESSION)
 """Types of indexes, by Hudi's words."""
+SCHEDULE, RUN, SCHEDULE_AND_RUN = "schedule", "run", "schedule_and_run"
+OPS = (SCHEDULE, RUN, SCHEDULE_AND_RUN)
+"""What `create` can do."""
 _PREFIXES = {SECONDARY_INDEX: SECONDARY, EXPRESSION_INDEX: EXPRESSION}
 _NAME = re.compile(r"[A-Za-z0-9_]{1,200}")
 _ONLY_HUDI = (
@@ -70,15 +74,19 @@ def create(
     *,
     columns: Sequence[str] | None = None,
     kind: str | None = None,
+    op: str = SCHEDULE_AND_RUN,
     if_not_exists: bool = False,
     dry_run: bool = False,
     lock_timeout_ms: int,
 ) -> IndexChange:
-    """Build an index, and the metadata table if there is none. `kind` is one of `TYPES`; None: what the name says, else a secondary index.
+    """Build an index, and the metadata table if there is none, beside writers. `kind` is one of `TYPES`; None: what the name says, else a
+    secondary index. `op` is one of `OPS`: plan it, run its plan, or both.
 
-    Raises, with nothing changed, `OptionError` for a name that is taken or does not fit, and for columns that the index cannot have;
-    `UnavailableError` for an index that only Hudi builds; and as `building.build`.
+    Raises, with nothing changed, `OptionError` for an unknown `op`, a name that is taken or does not fit, columns that the index cannot
+    have, and a run without a plan; `UnavailableError` for an index that only Hudi builds; and as `indexing.schedule` and `indexing.run`.
     """
+    if op not in OPS:
+        raise OptionError(f"{op!r} is nothing that can be done about an index; there are {', '.join(OPS)}")
     data = TableState.load(storage)
     chosen = kind if kind is not None else name if name in _ONE_EACH else SECONDARY
     _check_name(name, chosen)
@@ -91,22 +99,58 @@ def create(
     partition = f"{SECONDARY_INDEX}{name}" if chosen == SECONDARY else name
     define = _definitions(data, partition, columns)
     wanted = check_partitions(data, [partition], define)
+    new = tuple(sorted(one for one in wanted if one not in data.config.metadata_partitions))
+    planned = indexing.planned_build(data, partition)
+    if op == RUN and planned is None:
+        raise OptionError(f"{data.config.name} has no plan to build the index {name}; schedule it first", table=data.config.name)
     if dry_run:
-        check_nothing_pending(data)
-        new = (one for one in wanted if one not in data.config.metadata_partitions)
-        return IndexChange(index=name, built=tuple(sorted(new)), dry_run=True)
-    done = building.build(storage, [partition], define=define, lock_timeout_ms=lock_timeout_ms)
-    return IndexChange(index=name, built=done.built)
+        indexing.check_can_begin(data)
+        time = None if planned is None else planned.requested_time
+        if op == SCHEDULE:
+            return IndexChange(index=name, instant=time, planned=new, dry_run=True)
+        return IndexChange(index=name, instant=time, built=new, dry_run=True)
+    if op != SCHEDULE:
+        indexing.check_can_begin(data)
+    if planned is None or op != RUN:
+        scheduled = indexing.schedule(storage, [partition], define, lock_timeout_ms=lock_timeout_ms)
+        if scheduled is None:
+            return IndexChange(index=name)
+        planned, is_new = scheduled
+        if op == SCHEDULE:
+            return IndexChange(index=name, instant=planned.requested_time, planned=indexing.planned_partitions(storage, planned))
+    else:
+        is_new = False
+    built = _run(storage, planned, data, is_new=is_new, lock_timeout_ms=lock_timeout_ms)
+    return IndexChange(index=name, instant=planned.requested_time, built=built)
+
+
+def _run(storage: Storage, planned: Instant, before: TableState, *, is_new: bool, lock_timeout_ms: int) -> tuple[str, ...]:
+    """Run a plan; returns what was built. A plan that was made for this run goes if the run fails."""
+    try:
+        indexing.run(storage, planned.requested_time, lock_timeout_ms=lock_timeout_ms)
+    except CommitOutcomeUnknownError:
+        raise
+    except LakehouseError:
+        if is_new:
+            kept = stored_definitions(before)
+            indexing.unschedule(storage, planned.requested_time, lock_timeout_ms=lock_timeout_ms, kept=kept)
+        raise
+    after = TableState.load(storage).config.metadata_partitions
+    return tuple(name for name in after if name not in before.config.metadata_partitions)
 
 
 def drop(storage: Storage, name: str, *, if_exists: bool = False, dry_run: bool = False, lock_timeout_ms: int) -> IndexChange:
-    """Drop an index by its name or its partition; `column_stats` takes `partition_stats` along.
+    """Drop an index by its name or its partition; `column_stats` takes `partition_stats` along. One that is planned goes from the timeline,
+    with all that its plan has.
 
     Raises `OptionError` if there is none of this name, or a secondary index needs it, and as `building.drop`.
     """
     data = TableState.load(storage)
     there = indexes(data)
     found = [one for one in there if name in (one.name, one.partition)]
+    planned = None if found else _planned(data, name)
+    if planned is not None:
+        return _drop_plan(data, name, planned, dry_run=dry_run, lock_timeout_ms=lock_timeout_ms)
     if not found:
         if if_exists:
             return IndexChange(index=name, dry_run=dry_run)
@@ -124,6 +168,18 @@ def drop(storage: Storage, name: str, *, if_exists: bool = False, dry_run: bool 
         return IndexChange(index=index.name, dropped=(index.partition, *also), dry_run=True)
     done = building.drop(storage, [index.partition], lock_timeout_ms=lock_timeout_ms)
     return IndexChange(index=index.name, dropped=done.dropped)
+
+
+def _planned(data: TableState, name: str) -> Instant | None:
+    """The plan to build an index of that name, or partition."""
+    return indexing.planned_build(data, name) or indexing.planned_build(data, f"{SECONDARY_INDEX}{name}")
+
+
+def _drop_plan(data: TableState, name: str, planned: Instant, *, dry_run: bool, lock_timeout_ms: int) -> IndexChange:
+    if dry_run:
+        return IndexChange(index=name, instant=planned.requested_time, dry_run=True)
+    indexing.unschedule(data.storage, planned.requested_time, lock_timeout_ms=lock_timeout_ms)
+    return IndexChange(index=name, instant=planned.requested_time)
 
 
 def _check_name(name: str, kind: str) -> None:

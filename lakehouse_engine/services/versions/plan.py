@@ -103,7 +103,7 @@ def _check_pending(state: TableState) -> None:
     for instant in state.timeline.pending():
         if instant.action is Action.INDEXING:
             raise VersionChangeError(
-                "Hudi is building an index of this table; let it finish, or drop the index with Hudi",
+                "an index of this table is to be built, or is being built; run its plan, or drop the index",
                 instant=instant,
                 table=state.config.name,
             )

@@ -15,7 +15,7 @@ from lakehouse_engine.errors import OptionError, RecordKeyError, StorageError, U
 from lakehouse_engine.files.row_pool import SpillTo
 from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.metadata_table.answers import LOCATED, all_record_locations
-from lakehouse_engine.metadata_table.building import build as building
+from lakehouse_engine.metadata_table.building import entries
 from lakehouse_engine.metadata_table.building.build import build, check_partitions
 from lakehouse_engine.metadata_table.building.drop import drop
 from lakehouse_engine.metadata_table.building.groups import record_index_groups
@@ -263,8 +263,8 @@ def test_a_record_index_of_a_table_with_a_key_twice_is_not_named(tmp_path: Path)
 
 
 def test_runs_are_removed_with_a_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "_SORTED_AT_ONCE", 1)
+    monkeypatch.setattr(entries, "_SORTED_AT_ONCE", 1)
     table = made(tmp_path)
     built(state_of(table), ("record_index",))
     check(table, {"files", "record_index"})
-    assert not (tmp_path / ".hoodie" / ".temp" / "lakehouse.metadata.build").exists()
+    assert not list((tmp_path / ".hoodie" / ".temp").glob("lakehouse.metadata.build*"))

@@ -14,7 +14,7 @@ from lakehouse_engine.cli.main import cli
 from lakehouse_engine.errors import CommitConflictError, OptionError, UnavailableError
 from lakehouse_engine.format.metadata_table.keys import split_secondary_keys
 from lakehouse_engine.metadata_table.answers import record_keys_of
-from lakehouse_engine.metadata_table.building import build
+from lakehouse_engine.metadata_table.building import entries
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.services import IndexChange
 from lakehouse_engine.model.table_version import TableVersion
@@ -205,7 +205,7 @@ def test_a_secondary_index_is_built_with_the_record_index_and_follows_writes(tmp
 
 def test_a_secondary_index_on_many_groups_is_routed_as_its_version_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change finds the entries of the build in their group; entries of one value are in one group from version 9 on."""
-    monkeypatch.setattr(build, "record_index_groups", lambda count: 5)
+    monkeypatch.setattr(entries, "record_index_groups", lambda count: 5)
     for version in (8, 9):
         storage = LocalStorage(str(tmp_path / str(version)))
         create_table(storage, TableSpec("t", SCHEMA, ["id"], version=TableVersion(version)))

@@ -155,9 +155,10 @@ def _names(given: Mapping[str, Any], name: str) -> list[str] | None:
 
 
 def _index(table: Any, given: Mapping[str, Any]) -> Rows:
-    asked = {"columns": _names(given, "columns"), "type": _text(given, "type")}
+    op = _text(given, "op") or "schedule_and_run"
+    asked = {"columns": _names(given, "columns"), "type": _text(given, "type"), "op": op}
     done = table.create_index(_index_name("index", given), **asked, **{name: flag(given, name) for name in ("if_not_exists", "dry_run")})
-    return [{"index": done.index, "built": ", ".join(done.built)}]
+    return [{"index": done.index, "instant": done.instant, "planned": ", ".join(done.planned), "built": ", ".join(done.built)}]
 
 
 def _drop_index(table: Any, given: Mapping[str, Any]) -> Rows:
