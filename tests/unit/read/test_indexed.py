@@ -17,7 +17,10 @@ from lakehouse_engine import HoodieTable
 from lakehouse_engine.format.metadata_table.keys import column_stats_keys
 from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.format.metadata_table.statistics import COUNTS, stats_payloads
+from lakehouse_engine.index import simple
+from lakehouse_engine.index.base import TaggedFile
 from lakehouse_engine.index.key_bounds import may_have_keys
+from lakehouse_engine.index.lookup import TagTask
 from lakehouse_engine.metadata_table.answers import LISTED, Statistics
 from lakehouse_engine.metadata_table.trusted import Trusted
 from lakehouse_engine.model.table_version import TableVersion
@@ -171,6 +174,28 @@ def test_bounds_of_keys_are_known_of_files_that_were_not_opened() -> None:
         assert bounds == (min(keys[base.path]), max(keys[base.path]))
     found = {base.path for base in may_have_keys(known, table.storage, bases, pa.array(["k013"]))}
     assert {path for path, held in keys.items() if "k013" in held} <= found < set(keys)
+
+
+def test_an_upsert_looks_for_keys_in_the_files_whose_bounds_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = MemoryStorage()
+    statistics_of_columns = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
+    properties = {**statistics_of_columns, "hoodie.index.type": "GLOBAL_SIMPLE"}
+    create_table(storage, TableSpec("t", SCHEMA, ["id"], partition_by=["part"], properties=properties))
+    table, chance = HoodieTable(storage), random.Random(4)
+    for number in range(4):
+        table.bulk_insert(rows(SCHEMA, range(number * 12, number * 12 + 12), chance, 0))
+    opened: list[str] = []
+    real = simple.tag_files
+
+    def counted(task: TagTask) -> list[TaggedFile]:
+        opened.extend(base.path for base in task.bases)
+        return real(task)
+
+    monkeypatch.setattr(simple, "tag_files", counted)
+    table.upsert(rows(SCHEMA, [13, 16, 999], chance, 5))
+    assert 1 <= len(opened) <= 3, "those of the second commit"
+    found = table.to_arrow()["id"].to_pylist()
+    assert len(found) == len(set(found)) == 49
 
 
 def statistics(field: pa.Field, least: Any, greatest: Any, values: int, nulls: int | None) -> Statistics:

@@ -108,6 +108,16 @@ def test_files_are_found_without_a_listing_and_are_those_of_one(bucket: ObjectSt
     assert len(table.to_arrow()) == 39
 
 
+def test_a_table_without_partitions_is_found_there_too(bucket: ObjectStorage, calls: Calls) -> None:
+    create_table(bucket, TableSpec(name="t", schema=SCHEMA, record_key=["id"], partition_by=[], table_type="mor", properties=WITH_FILES))
+    table = HoodieTable(bucket)
+    table.bulk_insert(rows(range(4)))
+    table.upsert(rows(range(2), 1))
+    calls.take()
+    assert sorted(HoodieTable(bucket).to_arrow()["n"].to_pylist()) == [0, 0, 1, 1]
+    assert calls.take() == []
+
+
 def test_a_few_partitions_and_small_tables_are_listed(bucket: ObjectStorage, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     table_in(bucket, "cow")
     calls.take()
