@@ -53,7 +53,7 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
         _check_keys(state, index.layout)
     elif options.index_type == "AUTO":
         _check_unbucketed(state)
-    return index.of(state) if isinstance(index, RecordLevelIndex) else index
+    return index.of(state) if isinstance(index, RecordLevelIndex | KeyColumnIndex) else index
 
 
 def _record_level(config: TableConfig, *, is_global: bool) -> RecordLevelIndex:

@@ -6,8 +6,9 @@ footer's filter. Only the key column of the rest is read (`lookup`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,11 +16,14 @@ from lakehouse_engine.engine import TaskRunner, looking_runner, weighed_out
 from lakehouse_engine.index.base import Found, KeyedRows, Rows, Slices, StoredKeys, TaggedFile
 from lakehouse_engine.index.key_bounds import may_have_keys
 from lakehouse_engine.index.lookup import TagTask, tag_files
+from lakehouse_engine.metadata_table.trusted import Trusted
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import COMMIT_SEQNO, RECORD_KEY
 from lakehouse_engine.read.guarantees import FROM_FOOTERS, FileGuarantees, learn_keys
+from lakehouse_engine.read.sources import guarantees_for
 from lakehouse_engine.record.keys.keygen import KeyGenerator
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.view.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +89,19 @@ class GeneratedKeys:
 class KeyColumnIndex:
     """SIMPLE (a key is unique in its partition) or GLOBAL_SIMPLE (in the table), with or without Bloom filters.
 
-    `guarantees` rule files out before they are opened.
+    `guarantees` rule files out before they are opened. In other processes only footers do.
     """
 
     is_global: bool
     use_bloom: bool
-    guarantees: FileGuarantees = FROM_FOOTERS
+    guarantees: FileGuarantees = field(default=FROM_FOOTERS, compare=False)
+
+    def __reduce__(self) -> tuple[Callable[..., KeyColumnIndex], tuple[Any, ...]]:
+        return KeyColumnIndex, (self.is_global, self.use_bloom)
+
+    def of(self, state: TableState) -> KeyColumnIndex:
+        """The index of a table's state, whose metadata table may say between which keys those of a file are."""
+        return replace(self, guarantees=guarantees_for(state, Trusted(state), opening=True))
 
     def find(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> Found:
         """Logs of every slice where the index looks may have keys of the batch."""

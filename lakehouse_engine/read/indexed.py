@@ -1,76 +1,84 @@
-"""Rules out files by the column statistics of the metadata table, so that not even their footers are opened.
+"""What the metadata table guarantees about files, so that not even their footers are opened: column statistics, and the record index.
 
-It does not trust a metadata table that lacks a completed instant, nor bounds that readers may order differently than Hudi: days and
-timestamps before the Gregorian calendar, and texts with characters that Java orders by their surrogates.
+It is asked only if it knows every completed instant. Its statistics are those of this engine, which hold every value, or those of Hudi,
+which do not always. Hudi joins the footers of a file's row groups, and passes over those without bounds: row groups of floating point
+numbers with NaN, and of texts of more than 4 KB. A row group without any statistics counts as all null there (Hudi
+`ParquetUtils.readColumnStatsFromMetadata`). So bounds of floating point numbers and counts of nulls by Hudi prove nothing, and bounds of
+texts only in files of Hudi's own without nulls: Java's Parquet writer leaves out all statistics of a row group, or none.
+
+Nor does it trust bounds that readers may order differently than Hudi: days and timestamps before the Gregorian calendar, and texts with
+characters that Java orders by their surrogates.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.metadata_table.answers import LISTED, Statistics, column_statistics
-from lakehouse_engine.metadata_table.completeness import unknown_instants
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS
-from lakehouse_engine.metadata_table.table import MetadataTable, is_in_use
+from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.metadata_table.trusted import Trusted
+from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.read.row_filter import Guaranteed, RowFilter
-from lakehouse_engine.read.scan import ScanPlan
+from lakehouse_engine.model.instant import Action
+from lakehouse_engine.model.keys import RECORD_KEY, FileGroupId
+from lakehouse_engine.read.guarantees import Bounds
+from lakehouse_engine.read.points import groups_with_keys
+from lakehouse_engine.read.pruning import may_be_foreign
+from lakehouse_engine.read.row_filter import RowFilter
 from lakehouse_engine.read.statistics import EVERY, together, within
+from lakehouse_engine.read.told import Told, remembered
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
-logger = logging.getLogger(__name__)
-
 WORTH_ASKING = 8
-"""Fewest files: below that, opening footers takes no longer than opening the metadata table."""
+"""Fewest files or slices: below that, opening footers takes no longer than opening the metadata table."""
 _MOST_PARTITIONS = 64
 """With more partitions, statistics of all of them are read at once."""
 _FIRST_DAY = date(1582, 10, 15)
 _ORDERED_OTHERWISE = "[\\x{E000}-\\x{10FFFF}]"
 
 
-def without_ruled_out_by_index(state: TableState, plan: ScanPlan) -> ScanPlan:
-    """A plan of some rows, reduced by the files without logs that have none of these rows by their recorded statistics.
+@dataclass(frozen=True, slots=True, eq=False)
+class FromMetadataTable:
+    """Guarantees from a trusted metadata table; those that it cannot give are unknown. `newest`: the record index may be asked."""
 
-    If the metadata table cannot be read, or lags, the plan is unchanged: the footers decide.
-    """
-    wanted = plan.wanted
-    if wanted is None or wanted.rounds or len(plan.files) < WORTH_ASKING:
-        return plan
-    if not is_in_use(state) or COLUMN_STATS not in state.config.metadata_partitions:
-        return plan
-    try:
-        table = MetadataTable.open(state)
-        behind = unknown_instants(table)
-        if behind:
-            logger.warning("the metadata table of %s is not used: it does not know of %s", state.config.name, behind[0])
-            return plan
-        return replace(plan, files=_that_may_match(table, plan.files, wanted))
-    except LakehouseError as error:
-        logger.warning("the metadata table of %s is not used, for it cannot be read: %s", state.config.name, error)
-        return plan
+    trusted: Trusted
+    newest: bool = False
 
+    def groups(self, wanted: RowFilter, slices: int) -> Collection[FileGroupId] | None:
+        return groups_with_keys(self.trusted, wanted) if self.newest and slices >= WORTH_ASKING else None
 
-def _that_may_match(table: MetadataTable, files: Sequence[BaseFile], wanted: RowFilter) -> tuple[BaseFile, ...]:
-    fields = [wanted.schema.field(name) for name in wanted.columns if _is_ordered(wanted.schema.field(name).type)]
-    if not fields:
-        return tuple(files)
-    listed = pa.table([[getattr(file, name) for file in files] for name in LISTED.names], schema=LISTED)
-    paths = list(dict.fromkeys(file.partition_path for file in files))
-    known = column_statistics(table, [field.name for field in fields], paths if len(paths) <= _MOST_PARTITIONS else None)
-    columns = [_guaranteed(known, field, listed) for field in fields]
-    guarantees = [together(column[number] for column in columns) for number in range(len(files))]
-    owners = [number for number, alternatives in enumerate(guarantees) for _ in alternatives]
-    may = wanted.may_hold_in(Guaranteed.of([one for alternatives in guarantees for one in alternatives], wanted.schema))
-    chosen = {owner for owner, holds in zip(owners, may, strict=True) if holds}
-    return tuple(file for number, file in enumerate(files) if number in chosen)
+    def without_rows(
+        self, storage: Storage, files: Sequence[BaseFile], wanted: RowFilter, *, verify: bool = True
+    ) -> frozenset[str]:
+        fields = [wanted.schema.field(name) for name in wanted.columns if _is_ordered(wanted.schema.field(name).type)]
+        if wanted.rounds or not fields or len(files) < WORTH_ASKING or not self.trusted.has(COLUMN_STATS):
+            return frozenset()
+
+        def find() -> Told | None:
+            return self.trusted.answer(COLUMN_STATS, lambda table: Told.of(_guaranteed(table, files, fields), wanted))
+
+        told = remembered(COLUMN_STATS, storage, files, wanted, find)
+        return frozenset() if told is None else told.ruled_out(files, wanted)
+
+    def keys(self, storage: Storage, bases: Sequence[BaseFile]) -> list[Bounds | None]:
+        unknown: list[Bounds | None] = [None] * len(bases)
+        if len(bases) < WORTH_ASKING or not self.trusted.has(COLUMN_STATS):
+            return unknown
+        key = pa.field(RECORD_KEY, pa.string())
+        found = self.trusted.answer(COLUMN_STATS, lambda table: _Known.of(table, bases, [key]).of_column(key))
+        if found is None:
+            return unknown
+        ends = zip(found.least.to_pylist(), found.greatest.to_pylist(), found.is_bounded.to_pylist(), strict=True)
+        return [(least, greatest) if is_bounded else None for least, greatest, is_bounded in ends]
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
@@ -78,24 +86,82 @@ def _is_ordered(kind: pa.DataType) -> bool:
     return any(member(kind) for member in ordered)
 
 
-def _guaranteed(known: Statistics, field: pa.Field, files: pa.Table) -> list[list[pc.Expression]]:
-    """For each file: alternatives for the values of a column, of which its statistics guarantee one."""
-    found = known.of_files(field.name, files, field.type)
-    least, greatest = (found.column(end).combine_chunks() for end in ("least", "greatest"))
-    trusted = pc.fill_null(_trusted(least, greatest), False).to_pylist()
-    counts = zip(found.column("valueCount").to_pylist(), found.column("nullCount").to_pylist(), strict=True)
-    guaranteed: list[list[pc.Expression]] = []
-    for number, (values, nulls) in enumerate(counts):
-        if values is not None and nulls == values:
-            guaranteed.append([pc.field(field.name).is_null()])
-        elif trusted[number]:
-            guaranteed.append(within(field, least[number], greatest[number], has_nulls=nulls != 0))
-        else:
-            guaranteed.append([EVERY])
-    return guaranteed
+def _guaranteed(table: MetadataTable, files: Sequence[BaseFile], fields: Sequence[pa.Field]) -> list[list[pc.Expression]]:
+    """For each file: alternatives for its rows, of which its statistics guarantee one."""
+    known = _Known.of(table, files, fields)
+    columns = [known.of_column(field).guarantees(field) for field in fields]
+    return [together(column[number] for column in columns) for number in range(len(files))]
 
 
-def _trusted(least: pa.Array, greatest: pa.Array) -> pa.Array:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Statistics of some files, and how far they can be believed: `is_ours`, all of this engine; `by_hudi`, for each file whether Hudi is
+    known to have written it.
+    """
+
+    statistics: Statistics
+    files: pa.Table
+    is_ours: bool
+    by_hudi: pa.Array
+
+    @classmethod
+    def of(cls, table: MetadataTable, files: Sequence[BaseFile], fields: Sequence[pa.Field]) -> _Known:
+        listed = pa.table([[getattr(file, name) for file in files] for name in LISTED.names], schema=LISTED)
+        paths = list(dict.fromkeys(file.partition_path for file in files))
+        wanted = paths if len(paths) <= _MOST_PARTITIONS else None
+        known = column_statistics(table, [field.name for field in fields], wanted)
+        is_ours = _are_ours(table.data)
+        others = frozenset() if is_ours else _instants_of_others(table.data)
+        return cls(known, listed, is_ours, pa.array([file.instant_time in others for file in files], pa.bool_()))
+
+    def of_column(self, field: pa.Field) -> _OfColumn:
+        found = self.statistics.of_files(field.name, self.files, field.type)
+        least, greatest, values, nulls = (
+            found.column(name).combine_chunks() for name in ("least", "greatest", "valueCount", "nullCount")
+        )
+        bounded = pc.fill_null(_in_one_order(least, greatest), False)
+        if not self.is_ours and pat.is_floating(field.type):
+            bounded = pc.and_(bounded, False)
+        elif not self.is_ours and pat.is_string(field.type):
+            bounded = pc.and_(bounded, pc.and_(self.by_hudi, pc.fill_null(pc.equal(nulls, 0), False)))
+        is_null = pc.and_(pc.fill_null(pc.equal(values, nulls), False), self.is_ours)
+        return _OfColumn(least, greatest, bounded, is_null, pc.fill_null(pc.not_equal(nulls, 0), True))
+
+
+@dataclass(frozen=True, slots=True)
+class _OfColumn:
+    """Statistics of a column for each file: bounds, which hold every value if `is_bounded`; whether it is null in each row (`is_null`), and
+    whether it may be null in one.
+    """
+
+    least: pa.Array
+    greatest: pa.Array
+    is_bounded: pa.Array
+    is_null: pa.Array
+    may_be_null: pa.Array
+
+    def guarantees(self, field: pa.Field) -> list[list[pc.Expression]]:
+        flags = zip(*(np.asarray(one) for one in (self.is_bounded, self.is_null, self.may_be_null)), strict=True)
+        return [self._guarantee(field, number, *of_file) for number, of_file in enumerate(flags)]
+
+    def _guarantee(self, field: pa.Field, number: int, is_bounded: bool, is_null: bool, may_be_null: bool) -> list[pc.Expression]:
+        if is_null:
+            return [pc.field(field.name).is_null()]
+        return within(field, self.least[number], self.greatest[number], has_nulls=may_be_null) if is_bounded else [EVERY]
+
+
+def _are_ours(state: TableState) -> bool:
+    """True if this engine made all statistics, as far as the timeline tells: no other program wrote the table, or built an index of it."""
+    return not may_be_foreign(state) and not any(one.action is Action.INDEXING for one in state.timeline)
+
+
+def _instants_of_others(state: TableState) -> frozenset[str]:
+    """Completed writes on the active timeline that another program made. Raises as `TableState.commit_metadata`."""
+    writes = state.timeline.completed().writes()
+    return frozenset(one.requested_time for one in writes if WRITER_KEY not in state.commit_metadata(one).extra_metadata)
+
+
+def _in_one_order(least: pa.Array, greatest: pa.Array) -> pa.Array:
     """True if both bounds are there and every reader orders the column's values as the bounds assume."""
     there = pc.and_(least.is_valid(), greatest.is_valid())
     kind = least.type

@@ -92,10 +92,11 @@ def slices_of(state: TableState, as_of: str | None, scope: Scope | None) -> list
     """Slices of the current table (None) or as of an instant time; lists no files of partitions outside of the scope."""
     view = state.view
     if scope is None:
-        paths: list[str | None] = [None]
+        paths: Sequence[str | None] = [None]
     else:
         # The commits know the partitions of the current table, but not those that were cleaned since an older moment.
-        paths = [*scope.within(view.partitions() if as_of is not None else state.live_partitions())]
+        paths = within = scope.within(view.partitions() if as_of is not None else state.live_partitions())
+        view.look_ahead(within)
     return [piece for path in paths for piece in (view.latest_slices(path) if as_of is None else view.slices_as_of(as_of, path))]
 
 

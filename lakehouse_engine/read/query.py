@@ -13,15 +13,17 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import OptionError, SchemaIncompatibleError, UnsettledInstantError
 from lakehouse_engine.files.projection import convert
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.metadata_table.trusted import Trusted
 from lakehouse_engine.model.order import is_later, just_before
 from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS, VERIFY_CHECKSUMS
 from lakehouse_engine.options.unavailable import CHANGE_DATA
-from lakehouse_engine.read.indexed import without_ruled_out_by_index
+from lakehouse_engine.read.listed import listed_by_metadata_table
 from lakehouse_engine.read.moments import moment_of
-from lakehouse_engine.read.points import without_other_keys
 from lakehouse_engine.read.pruning import may_be_foreign, path_rules
 from lakehouse_engine.read.scan import FROM_START, ON_RESTORE, Filters, ScanPlan, plan_incremental, plan_snapshot
+from lakehouse_engine.read.skipping import without_ruled_out
+from lakehouse_engine.read.sources import guarantees_for
 from lakehouse_engine.record.merging.soft_deletes import hidden_column, not_deleted
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.plans import oldest_overtaken
@@ -91,13 +93,20 @@ def plan_query(
             expression = not_deleted() if expression is None else expression & not_deleted()
         return None if expression is None else Filters(expression, trusts)
 
-    def plan(now: TableState) -> ScanPlan:
+    def plan(moment: TableState) -> ScanPlan:
+        trusted = Trusted(moment)
+        now = listed_by_metadata_table(moment, trusted)
         found = _plan(now, query, filters)
         if not query.deleted:
             found = replace(found, hidden=hidden_column(now.config, found.schema))
+        is_newest = query.kind == "snapshot" and query.as_of is None
+        # Who reads rows of a filter opens the files anyway, and finds by their footers which parts to read.
+        opening = paths and query.filters is None
+        found = replace(found, guarantees=guarantees_for(now, trusted, opening=opening, newest=is_newest))
+        if not opening:
+            found = without_ruled_out(found)
         if not paths:
-            is_newest = query.kind == "snapshot" and query.as_of is None
-            return without_ruled_out_by_index(now, without_other_keys(now, found) if is_newest else found)
+            return found
         foreign = may_be_foreign(now) or _has_retyped(now, found)
         return replace(found, rules=path_rules(now, found.schema, trusted=trusts), foreign=foreign)
 

@@ -18,17 +18,18 @@ def trusted_record_index(state: TableState) -> MetadataTable:
     Raises `UnavailableError` with the reason if a row may be missing there, and as `trusted_metadata_table`.
     """
     table = trusted_metadata_table(state, RECORD_INDEX)
-    if state.config.table_type is TableType.MERGE_ON_READ:
-        _check_logged_deletions(state)
+    check_logged_deletions(state)
     return table
 
 
-def _check_logged_deletions(state: TableState) -> None:
-    """Raise `UnavailableError` if another program may have deleted rows in logs.
+def check_logged_deletions(state: TableState) -> None:
+    """Raise `UnavailableError` if another program may have deleted rows in logs: the record index may lack keys then.
 
     Hudi takes a deleted key out of the index. If the key comes back by a write with another index than RECORD_INDEX, which finds the row
     below the log, Hudi counts it as an update in place, for which it writes nothing (0.15.0, 1.2.0).
     """
+    if state.config.table_type is not TableType.MERGE_ON_READ:
+        return
     told = [(write, state.commit_metadata(write)) for write in state.timeline.completed().writes()]
     others = [(write, metadata) for write, metadata in told if WRITER_KEY not in metadata.extra_metadata]
     deleting = next((write for write, metadata in others if _deletes_in_logs(metadata)), None)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
-from lakehouse_engine.cache import BoundedCache
-from lakehouse_engine.engine import local_runner, looking_runner
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.model.files import BaseFile, FileSlice
+from lakehouse_engine.metadata_table.trusted import Trusted
+from lakehouse_engine.model.files import FileSlice
+from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.options import STORED_PREFIX, layered
 from lakehouse_engine.options.read import TRUST_PARTITION_PATHS
-from lakehouse_engine.read.guarantees import FROM_FOOTERS
-from lakehouse_engine.read.row_filter import Guaranteed, RowFilter
 from lakehouse_engine.read.scan import Filters, ScanPlan
-from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.locations import identity_of
+from lakehouse_engine.read.sources import guarantees_for
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 
@@ -37,70 +34,40 @@ def skipped_slices(
     return at_one_moment(state, lambda now: _skipped(now, Filters(expression, trusts)))
 
 
-def _skipped(state: TableState, filters: Filters) -> list[tuple[FileSlice, str | None]]:
-    scope = filters.scope(state, table_schema(state))
-    within = frozenset(scope.within(state.view.partitions()))
-    found: list[tuple[FileSlice, str | None]] = []
-    for piece in state.view.latest_slices():
-        reason = None if piece.partition_path in within else PARTITION
-        if reason is None and piece.base_file is not None and not piece.log_files:
-            known = FROM_FOOTERS.rows(state.storage, piece.base_file, scope.wanted)
-            reason = None if any(scope.wanted.may_hold(known)) else STATISTICS
-        found.append((piece, reason))
-    return found
+def _skipped(now: TableState, filters: Filters) -> list[tuple[FileSlice, str | None]]:
+    scope = filters.scope(now, table_schema(now))
+    within = frozenset(scope.within(now.view.partitions()))
+    pieces = now.view.latest_slices()
+    inside = [piece for piece in pieces if piece.partition_path in within]
+    bases = [piece.base_file for piece in inside if piece.base_file is not None and not piece.log_files]
+    out = guarantees_for(now, Trusted(now), opening=True).without_rows(now.storage, bases, scope.wanted)
+
+    def reason(piece: FileSlice) -> str | None:
+        if piece.partition_path not in within:
+            return PARTITION
+        is_out = not piece.log_files and piece.base_file is not None and piece.base_file.path in out
+        return STATISTICS if is_out else None
+
+    return [(piece, reason(piece)) for piece in pieces]
 
 
 def without_ruled_out(plan: ScanPlan) -> ScanPlan:
-    """The plan without files that are guaranteed to hold no wanted row; such files under logs become `replaced_only`.
+    """The plan without what its `guarantees` say to hold no wanted row: file groups, and files. Such files under logs become
+    `replaced_only`.
 
-    Opens no footer if partition paths decide the whole filter. Otherwise threads of this process read each file's guarantees once. Raises
-    as `base_file_metadata`.
+    Asks nothing if partition paths decide the whole filter. Raises as `FileGuarantees.without_rows`.
     """
-    wanted, files = plan.wanted, tuple(plan.base_files())
-    if wanted is None or not files or (plan.rules is not None and plan.rules.tell_all(wanted.columns)):
+    wanted = plan.wanted
+    if wanted is None or not (plan.files or plan.logged) or (plan.rules is not None and plan.rules.tell_all(wanted.columns)):
         return plan
-    key = _key(plan.storage, files, wanted)
-    if key is None:
-        told = _Told.of(plan, files, wanted)
-    else:
-        told = _KNOWN.find((plan.verify, plan.guarantees, key), lambda: _Told.of(plan, files, wanted))
-    out = told.ruled_out(files, wanted)
+    groups = plan.guarantees.groups(wanted, len(plan.files) + len(plan.logged))
+    if groups is not None:
+        files = tuple(file for file in plan.files if FileGroupId(file.partition_path, file.file_id) in groups)
+        plan = replace(plan, files=files, logged=tuple(piece for piece in plan.logged if piece.slice.group in groups))
+    bases = tuple(plan.base_files())
+    out = plan.guarantees.without_rows(plan.storage, bases, wanted, verify=plan.verify) if bases else frozenset()
     kept = tuple(file for file in plan.files if file.path not in out)
     return replace(plan, files=kept, replaced_only=out.difference(file.path for file in plan.files))
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """Guarantees of some files: `owners[i]` is the number of the file to which guarantee i belongs."""
-
-    owners: tuple[int, ...]
-    sets: Guaranteed
-
-    @classmethod
-    def of(cls, plan: ScanPlan, files: Sequence[BaseFile], wanted: RowFilter) -> _Told:
-        def read(file: BaseFile) -> list[pc.Expression]:
-            return list(plan.guarantees.rows(plan.storage, file, wanted, verify=plan.verify))
-
-        found = looking_runner(local_runner({}), plan.storage).run(read, files, name="footers")
-        owners = tuple(number for number, guarantees in enumerate(found) for _ in guarantees)
-        return cls(owners, Guaranteed.of([one for guarantees in found for one in guarantees], wanted.schema))
-
-    def ruled_out(self, files: Sequence[BaseFile], wanted: RowFilter) -> frozenset[str]:
-        """Paths of the files in which the filter is true for no row."""
-        chosen = {number for number, may in zip(self.owners, wanted.may_hold_in(self.sets), strict=True) if may}
-        return frozenset(file.path for number, file in enumerate(files) if number not in chosen)
-
-
-def _key(storage: Storage, files: Sequence[BaseFile], wanted: RowFilter) -> Hashable | None:
-    """Key for everything that the guarantees depend on; None in memory, where two tables may have the same name."""
-    identity = identity_of(storage)
-    if identity is None:
-        return None
-    return identity, wanted.schema, wanted.columns, wanted.rounds, tuple((file.path, file.size) for file in files)
-
-
-_KNOWN: BoundedCache[_Told] = BoundedCache(100_000, lambda told: 1 + len(told.owners))
-"""For the tables last read with a filter, by the filter's columns."""
 
 
 @dataclass(frozen=True, slots=True)

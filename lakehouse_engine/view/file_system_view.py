@@ -10,7 +10,7 @@ from lakehouse_engine.model.files import BaseFile, FileGroup, FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import Listing
 from lakehouse_engine.timeline.timeline import Timeline
-from lakehouse_engine.view.listings.kept import KeptAt, KeptPartition
+from lakehouse_engine.view.listings.kept import KeptAt, KeptPartition, KeptPartitions
 from lakehouse_engine.view.listings.listing import Lister
 from lakehouse_engine.view.planned import Planned
 from lakehouse_engine.view.slicing import build_file_groups, is_replaced, slice_as_of
@@ -49,6 +49,22 @@ class FileSystemView:
         self._groups: dict[str, list[FileGroup]] = {}
         self._by_id: dict[str, dict[str, FileGroup]] = {}
         self._latest: dict[str, list[FileSlice]] = {}
+        self._beside: FileSystemView | None = None
+
+    def listed_by(self, made: Callable[[Lister], Lister], store: KeptPartitions) -> FileSystemView:
+        """This moment as another lister shows it, which is made of this view's: one for each view. What it lists is kept apart, in `store`.
+        """
+        if self._beside is None:
+            kept = None if self._kept is None else self._kept.apart(store)
+            lister, timeline = made(self._lister), self._timeline
+            self._beside = FileSystemView(lister, timeline, self._load_replaced, self._named, self._is_named, kept, self._planned)
+        return self._beside
+
+    def look_ahead(self, partitions: Iterable[str]) -> None:
+        """Say which partitions will be asked about, for a lister that finds the files of several at once."""
+        unknown = [path for path in partitions if path not in self._groups]
+        kept = self._kept
+        self._lister.look_ahead(unknown if kept is None else [path for path in unknown if kept.get(path) is None])
 
     def partitions(self) -> list[str]:
         """Partition paths, sorted; "" for a table without partitions. Includes partitions whose groups are all replaced."""
@@ -92,8 +108,9 @@ class FileSystemView:
 
     @property
     def rests_on_kept(self) -> bool:
-        """True if an answer of this view came from an earlier state's listing."""
-        return self._knew_paths or bool(self._from_kept)
+        """True if an answer came from an earlier state's listing, or was not the storage's own (`listed_by`)."""
+        beside = self._beside is not None and self._beside.rests_on_kept
+        return beside or self._knew_paths or bool(self._from_kept) or self._lister.is_hearsay
 
     @property
     def unchecked(self) -> frozenset[str] | None:
@@ -164,6 +181,8 @@ class FileSystemView:
 
     def _slices(self, moment: str | None, partition: str | None) -> list[FileSlice]:
         paths = self._partitions if partition is None else [partition]
+        if partition is None:
+            self.look_ahead(paths)
         return [piece for path in paths for piece in (self._latest_of(path) if moment is None else self._sliced(moment, path))]
 
     def _latest_of(self, path: str) -> list[FileSlice]:

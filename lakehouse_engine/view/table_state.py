@@ -28,7 +28,7 @@ from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.file_system_view import FileSystemView, has_data
 from lakehouse_engine.view.listings.flat_listing import lister_of
 from lakehouse_engine.view.listings.kept import KeptAt, KeptPartitions
-from lakehouse_engine.view.listings.listing import StorageLister
+from lakehouse_engine.view.listings.listing import Lister, StorageLister
 from lakehouse_engine.view.news import Moment
 from lakehouse_engine.view.opening import look_at
 from lakehouse_engine.view.planned import planned_slices
@@ -40,6 +40,14 @@ Manifests = Callable[[FromCommits], Manifest]
 def from_commits(manifest: FromCommits) -> Manifest:
     """The manifest from commits alone."""
     return manifest
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Listings of consecutive states: those of the storage, and `beside` those of another lister (`TableState.listed_by`)."""
+
+    listed: KeptPartitions = field(default_factory=KeptPartitions)
+    beside: KeptPartitions = field(default_factory=KeptPartitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +64,14 @@ class TableState:
     view: FileSystemView
     manifest: Manifest = field(repr=False, compare=False)
     _told: FromCommits = field(repr=False, compare=False)
-    _kept: KeptPartitions = field(repr=False, compare=False)
+    _kept: _Kept = field(repr=False, compare=False)
     _manifests: Manifests = field(default=from_commits, repr=False, compare=False)
     _folders: frozenset[str] | None = field(default=None, repr=False, compare=False)
     """Directories beside the timeline when it was listed; None if the listing does not say."""
     may_be_moving: bool = field(default=False, repr=False, compare=False)
     """True if a change of the table's version may be running, or was interrupted."""
+    lists_only: bool = field(default=False, repr=False, compare=False)
+    """True if it was loaded because files may be other than was thought: the storage itself is to say which there are."""
     completed_again: tuple[StoredFile, ...] = field(default=(), repr=False, compare=False)
     """`ActiveTimeline.completed_again` of that listing."""
 
@@ -72,7 +82,7 @@ class TableState:
 
         Raises `TableNotFoundError`, `PropertiesError`, and `UnsupportedTableVersionError` for an unsupported table version.
         """
-        return cls._load(storage, None, KeptPartitions(), manifest)
+        return cls._load(storage, None, _Kept(), manifest)
 
     @property
     def active(self) -> ActiveTimeline:
@@ -85,8 +95,8 @@ class TableState:
         return self.timeline.order
 
     def refresh(self) -> TableState:
-        """The table now, with known commits that are still on the timeline. Lists data files again."""
-        return self._load(self.storage, self._told.commits, KeptPartitions(), self._manifests)
+        """The table now, with known commits that are still on the timeline. Lists data files again, by the storage's own listings."""
+        return replace(self._load(self.storage, self._told.commits, _Kept(), self._manifests), lists_only=True)
 
     def advance(self) -> TableState:
         """Like `refresh`, without listing partitions again that no instant touched since they were listed, for this state or one that
@@ -105,7 +115,13 @@ class TableState:
         manifest = self._manifests(told)
         lister, planned = StorageLister(self.storage), cache(partial(planned_slices, self.active, timeline))
         view = FileSystemView(lister, timeline, lambda: manifest.replaced_at, is_named=manifest.has, planned=planned)
-        return replace(self, timeline=timeline, view=view, manifest=manifest, _told=told, _kept=KeptPartitions())
+        return replace(self, timeline=timeline, view=view, manifest=manifest, _told=told, _kept=_Kept())
+
+    def listed_by(self, made: Callable[[Lister], Lister]) -> TableState:
+        """The same moment, with data files as another lister shows them, made of the storage's own. Partitions that it listed for earlier
+        states are kept, apart from those of this state's view. `lists_only` says that its caller should not.
+        """
+        return replace(self, view=self.view.listed_by(made, self._kept.beside))
 
     def without(self, instants: Collection[Instant]) -> TableState:
         """The same files under a timeline without some instants, such as those whose metadata cannot be read."""
@@ -180,7 +196,7 @@ class TableState:
         return self.view.partitions() if found is None else list(found)
 
     @classmethod
-    def _load(cls, storage: Storage, known: Commits | None, store: KeptPartitions, manifests: Manifests) -> TableState:
+    def _load(cls, storage: Storage, known: Commits | None, store: _Kept, manifests: Manifests) -> TableState:
         look = look_at(storage)
         config, active, listing = look.config, look.active, look.listing
         layout = active.layout
@@ -199,7 +215,7 @@ class TableState:
         lister = lister_of(storage, partitioned=bool(config.partition_fields))
         planned = cache(partial(planned_slices, active, timeline))
         kept = KeptAt(
-            store,
+            store.listed,
             Moment(config, timeline, active, files, commits.of),
             lambda: (timeline.start, timeline.pending_compactions, told.archived.files().marks, frozenset(planned().items())),
             manifest.has_log,
@@ -209,4 +225,6 @@ class TableState:
             lister, timeline, lambda: manifest.replaced_at, manifest.written_partitions, manifest.has, kept, planned
         )
         again = active.completed_again(listing, files)
-        return cls(storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving, again)
+        return cls(
+            storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving, completed_again=again
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lakehouse_engine.storage.base import Listing, Storage, StoredFile, TaggedStorage
@@ -43,11 +44,18 @@ class FlatLister:
         known = self._found.pop(partition_path, None)
         return self._one_by_one.files(partition_path) if known is None else known
 
+    def look_ahead(self, partitions: Sequence[str]) -> None:
+        """Does nothing: `partitions` has found all files, or those of one partition are listed."""
+
     def forget(self, partition_path: str | None = None) -> None:
         if partition_path is None:
             self._found.clear()
         else:
             self._found.pop(partition_path, None)
+
+    @property
+    def is_hearsay(self) -> bool:
+        return False
 
     @property
     def _one_by_one(self) -> StorageLister:

@@ -7,7 +7,7 @@ every relevant data file in it, because other files (of pending, abandoned or la
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
@@ -117,6 +117,10 @@ class KeptAt:
         if self._basis is None:
             self._basis = self.rests_on()
         return self._basis
+
+    def apart(self, store: KeptPartitions) -> KeptAt:
+        """The same moment, with listings in another store."""
+        return replace(self, store=store, _moved=False)
 
     def get(self, partition: str) -> KeptPartition | None:
         return self._store().get(partition, self.now)

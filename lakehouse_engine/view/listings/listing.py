@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,8 +28,17 @@ class Lister(Protocol):
         """Files of a partition, committed or not; empty if it does not exist."""
         ...
 
+    def look_ahead(self, partitions: Sequence[str]) -> None:
+        """Take note that these partitions will be asked about: who finds the files of several at once may do so now."""
+        ...
+
     def forget(self, partition_path: str | None = None) -> None:
         """Make the next question about a partition (None: about any) read the storage."""
+        ...
+
+    @property
+    def is_hearsay(self) -> bool:
+        """True if an answer since the last `forget` of everything was not the storage's own listing."""
         ...
 
 
@@ -78,8 +87,15 @@ class StorageLister:
     def _folders(self, entries: Listing) -> list[str]:
         return [entry.path for entry in entries if entry.is_directory and entry.name != META_FOLDER]
 
+    def look_ahead(self, partitions: Sequence[str]) -> None:
+        """Does nothing: directories are listed one by one."""
+
     def forget(self, partition_path: str | None = None) -> None:
         """Nothing to forget."""
+
+    @property
+    def is_hearsay(self) -> bool:
+        return False
 
     def files(self, partition_path: str) -> Listing:
         return [entry for entry in self.storage.list(partition_path) if not entry.is_directory]

@@ -15,7 +15,7 @@ from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.format.metadata_table.locations import LOCATIONS, location_payloads
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
-from lakehouse_engine.read import points
+from lakehouse_engine.read import indexed, points
 from lakehouse_engine.read.key_values import key_values
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.read.row_filter import RowFilter
@@ -163,7 +163,7 @@ def test_a_table_whose_keys_are_not_made_of_its_columns_is_passed_over(monkeypat
 def test_tables_of_hudi_have_the_same_rows_by_key(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = HoodieTable.open(str(unpack_spark_fixture(name, tmp_path)))
     rows = table.to_arrow(columns=["id"]).column("id").to_pylist()
-    monkeypatch.setattr(points, "WORTH_ASKING", 1)
+    monkeypatch.setattr(indexed, "WORTH_ASKING", 1)
     for key in (*rows, "absent"):
         found = table.to_arrow(filters=pc.field("id") == key, columns=["id"]).column("id").to_pylist()
         assert found == [one for one in rows if one == key]

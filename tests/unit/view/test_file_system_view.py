@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.storage.base import StoredFile
@@ -27,6 +29,19 @@ class FakeLister:
         return [
             StoredFile(f"{partition_path}/{id_}_0-0-0_{at(number)}.parquet", 1, 0) for id_, number in self._files.get(partition_path, [])
         ]
+
+    def is_partition(self, path: str) -> bool:
+        return path in self._files
+
+    def look_ahead(self, partitions: Sequence[str]) -> None:
+        """Lists nothing ahead."""
+
+    def forget(self, partition_path: str | None = None) -> None:
+        """Remembers nothing."""
+
+    @property
+    def is_hearsay(self) -> bool:
+        return False
 
 
 TIMELINE = Timeline(tuple(Instant(at(number), Action.COMMIT, State.COMPLETED) for number in range(1, 10)))
