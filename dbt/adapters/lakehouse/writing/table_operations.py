@@ -155,8 +155,10 @@ def _names(given: Mapping[str, Any], name: str) -> list[str] | None:
 
 
 def _index(table: Any, given: Mapping[str, Any]) -> Rows:
-    asked = {"columns": _names(given, "columns"), "type": _text(given, "type")}
-    done = table.create_index(_index_name("index", given), **asked, **{name: flag(given, name) for name in ("if_not_exists", "dry_run")})
+    asked = {"columns": _names(given, "columns"), "type": _text(given, "type"), "expression": _text(given, "expression")}
+    options = {key: str(value) for key, value in (given.get("expression_options") or {}).items()}
+    flags = {name: flag(given, name) for name in ("if_not_exists", "dry_run")}
+    done = table.create_index(_index_name("index", given), **asked, options=options, **flags)
     return [{"index": done.index, "built": ", ".join(done.built)}]
 
 
