@@ -292,6 +292,8 @@ class TableServices:
         *,
         columns: Sequence[str] | None = None,
         type: str | None = None,
+        expression: str | None = None,
+        options: Mapping[str, str] | None = None,
         op: str = "schedule_and_run",
         if_not_exists: bool = False,
         dry_run: bool = False,
@@ -303,18 +305,24 @@ class TableServices:
 
         `type` is `record_index`, `column_stats` (of `columns`; None: Hudi's default), `bloom_filters`, `partition_stats`, of which a table
         has one each, called like its type; `secondary_index` or `expr_index`. Without it the name says the type, else it is
-        `secondary_index`.
+        `expr_index` with an `expression`, and `secondary_index` without.
+
+        An `expr_index` has statistics of a function of Spark's over one column, as has `column_stats` under a name of your own;
+        `bloom_filters` under one has Bloom filters of it. `expression` is Hudi's name of the function (`from_unixtime`), `options` are what
+        it is given (`{"format": "yyyy-MM-dd"}`).
 
         Raises, with nothing changed, `OptionError` for a name that is taken or does not fit, and for columns that the index cannot have;
-        `UnavailableError` for an index that only Hudi builds; `CommitConflictError` beside a writer of Hudi, if another plan has the index,
-        and if there is no metadata table yet and an instant is pending; `IndexingError` if another program runs the build, or took it back;
-        and `RecordKeyError` for a record index if a key is in the table twice.
+        `UnavailableError` for an expression that is not computed here exactly as by Spark; `CommitConflictError` beside a writer of Hudi,
+        if another plan has the index, and if there is no metadata table yet and an instant is pending; `IndexingError` if another program
+        runs the build, or took it back; and `RecordKeyError` for a record index if a key is in the table twice.
         """
         return indexes.create(
             self._storage,
             name,
             columns=_names(columns),
             kind=type,
+            expression=expression,
+            options=options,
             op=op,
             if_not_exists=if_not_exists,
             dry_run=dry_run,

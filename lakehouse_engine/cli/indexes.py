@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 
 import click
 
-from lakehouse_engine.cli.shared import dry_run_option, show_rows, with_settings
+from lakehouse_engine.cli.shared import dry_run_option, key_values, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.progress import working
 from lakehouse_engine.cli.terminal.results import show_result
 from lakehouse_engine.cli.work import open_services
 from lakehouse_engine.services.metadata.indexes import OPS as INDEX_OPS
 
-_COLUMNS = ("name", "type", "columns", "partition")
+_COLUMNS = ("name", "type", "columns", "partition", "stored_as", "options")
 
 
 @click.group()
@@ -31,19 +32,39 @@ def _split(context: click.Context, parameter: click.Parameter, given: str | None
 @index.command()
 @click.argument("table")
 @click.argument("name")
-@click.option("--type", metavar="TYPE", help="record_index, column_stats, bloom_filters or secondary_index (what the name says).")
+@click.option("--type", metavar="TYPE", help="record_index, column_stats, bloom_filters, secondary_index, expr_index.")
 @click.option("--columns", callback=_split, metavar="NAMES", help="Columns that it is about, separated by commas.")
+@click.option("--expression", metavar="FUNCTION", help="Function of an index on an expression, such as from_unixtime.")
+@click.option("--with", "options", multiple=True, callback=key_values, metavar="KEY=VALUE", help="What it is given: format=yyyy-MM-dd.")
 @click.option("--op", type=click.Choice(INDEX_OPS), default="schedule_and_run", show_default=True, help="Plan it, run the plan, or both.")
 @click.option("--if-not-exists", is_flag=True, help="Leave an index of that name as it is.")
 @dry_run_option
 @with_settings
 def create(
-    settings: Settings, table: str, name: str, type: str | None, columns: list[str] | None, op: str, if_not_exists: bool, dry_run: bool
+    settings: Settings,
+    table: str,
+    name: str,
+    type: str | None,
+    columns: list[str] | None,
+    expression: str | None,
+    options: dict[str, str],
+    op: str,
+    if_not_exists: bool,
+    dry_run: bool,
 ) -> None:
     """Build the index NAME from the data files, while writers go on. Writes keep it up."""
     services = open_services(settings, table)
     with working(f"building the index {name} of {table}"):
-        result = services.create_index(name, type=type, columns=columns, op=op, if_not_exists=if_not_exists, dry_run=dry_run)
+        result = services.create_index(
+            name,
+            type=type,
+            columns=columns,
+            expression=expression,
+            options=options,
+            op=op,
+            if_not_exists=if_not_exists,
+            dry_run=dry_run,
+        )
     show_result(settings, result)
 
 
@@ -66,5 +87,7 @@ def drop(settings: Settings, table: str, name: str, if_exists: bool, dry_run: bo
 @with_settings
 def list_indexes(settings: Settings, table: str) -> None:
     """List the indexes."""
-    rows = [{**asdict(one), "columns": list(one.columns)} for one in open_services(settings, table).indexes()]
+    found = open_services(settings, table).indexes()
+    options = [json.dumps(dict(one.options)) if one.options else "" for one in found]
+    rows = [{**asdict(one), "columns": list(one.columns), "options": own} for one, own in zip(found, options, strict=True)]
     show_rows(settings, rows, _COLUMNS)

@@ -37,7 +37,8 @@ accept_future_option = click.option(
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
-def _options(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def key_values(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Pairs that an option was given. Raises `click.BadParameter` for one without a key or a sign."""
     pairs = [one.partition("=") for one in given]
     wrong = next((one for one, (key, separator, _) in zip(given, pairs, strict=True) if not separator or not key), None)
     if wrong is not None:
@@ -46,7 +47,7 @@ def _options(context: click.Context, parameter: click.Parameter, given: tuple[st
 
 
 options_option = click.option(
-    "--option", "options", multiple=True, callback=_options, metavar="KEY=VALUE", help="A hoodie.* option; may be given several times."
+    "--option", "options", multiple=True, callback=key_values, metavar="KEY=VALUE", help="A hoodie.* option; may be given several times."
 )
 
 

@@ -5,6 +5,7 @@ Instants are None if nothing was done. Paths are relative to the table; bytes ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakehouse_engine.model.plans import HoodieClusteringGroup, HoodieCompactionOperation
@@ -96,12 +97,17 @@ class MetadataTableChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableIndex:
-    """An index of a table: a `partition` of its metadata table. `columns` are those that it is about."""
+    """An index of a table: a `partition` of its metadata table. `columns` are those that it is about.
+
+    Of an expression index, `stored_as` is `column_stats` or `bloom_filters`, and `options` has the function, `expr`, and what it is given.
+    """
 
     name: str
     type: str
     columns: tuple[str, ...]
     partition: str
+    stored_as: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

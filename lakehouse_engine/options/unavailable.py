@@ -19,10 +19,6 @@ PARTITIONED_RECORD_INDEX = (
     " (hoodie.metadata.global.record.level.index.enable, hoodie.index.type=RECORD_INDEX)"
 )
 REFRESHED_INDEXES = "an index follows every write of the table; `lakehouse metadata rebuild` builds it again from the data files"
-EXPRESSIONS = (
-    "indexes on expressions are built by Hudi only, and dropped by the next write of this engine; leave the options out for an index on"
-    " whole columns"
-)
 METADATA_TABLE = (
     "this option of the metadata table is not available in this version; docs/options.md has those that are"
 )

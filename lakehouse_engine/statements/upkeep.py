@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from pyspark.sql import DataFrame
 
-from lakehouse_engine.errors import RestoreError, UnavailableError
-from lakehouse_engine.options.unavailable import EXPRESSIONS
+from lakehouse_engine.errors import RestoreError
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.statements import Call, CreateIndex, DropIndex, NothingToDo, RestoreTable, ShowIndexes
@@ -37,17 +38,18 @@ def restore_table(run: Execution, statement: RestoreTable) -> DataFrame:
 def show_indexes(run: Execution, statement: ShowIndexes) -> DataFrame:
     """Indexes of the metadata table. Raises `TableNotFoundError`."""
     found = run.table(statement.name).indexes()
-    return run.rows(_INDEX_COLUMNS, [(one.name, ",".join(one.columns), one.type, "", "") for one in found])
+    options = [json.dumps(dict(one.options)) if one.options else "" for one in found]
+    rows = zip(found, options, strict=True)
+    return run.rows(_INDEX_COLUMNS, [(one.name, ",".join(one.columns), one.stored_as or one.type, "", given) for one, given in rows])
 
 
 def create_index(run: Execution, statement: CreateIndex) -> None:
-    """Build an index. Raises as `HoodieTable.create_index`, and `UnavailableError` for one on an expression."""
+    """Build an index. Raises as `HoodieTable.create_index`."""
     table = run.table(statement.name)
-    if statement.options:
-        raise UnavailableError(f"the index {statement.index} has options: {EXPRESSIONS}", table=table.config.name)
     spelled = {name.lower(): name for name in table.schema.names}
     columns = None if statement.columns is None else [spelled.get(name.lower(), name) for name in statement.columns]
-    table.create_index(statement.index, columns=columns, type=statement.kind, if_not_exists=statement.if_not_exists)
+    options = dict(statement.options)
+    table.create_index(statement.index, columns=columns, type=statement.kind, options=options, if_not_exists=statement.if_not_exists)
 
 
 def drop_index(run: Execution, statement: DropIndex) -> None:

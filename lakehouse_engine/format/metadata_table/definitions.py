@@ -54,6 +54,15 @@ def secondary_index_definition(name: str, column: str, version: str) -> IndexDef
     return IndexDefinition(name, "secondary_index", "identity", (column,), {}, version)
 
 
+def expression_index_definition(
+    name: str, index_type: str, function: str, column: str, options: Mapping[str, str], version: str
+) -> IndexDefinition:
+    """Definition of an expression index; `name` is that of its partition, `index_type` `column_stats` or `bloom_filters`. Hudi has the
+    function among the options, too.
+    """
+    return IndexDefinition(name, index_type, function, (column,), {"expr": function, **options}, version)
+
+
 def parse_definitions(data: bytes) -> dict[str, IndexDefinition]:
     """Definitions by name. Raises `FormatError`."""
     found: dict[str, IndexDefinition] = {}

@@ -49,6 +49,11 @@ def expression_partition_stats_keys(columns: pa.Array, partitions: pa.Array) -> 
     return _joined(_hashed(columns, name_hash), middle, _hashed(_identifiers(partitions), name_hash))
 
 
+def expression_partition_prefix(column: str) -> bytes:
+    """Common prefix of the keys of `expression_partition_stats_keys` of a column."""
+    return name_hash(column) + name_hash(_EXPRESSION_PREFIX)
+
+
 def bloom_filter_keys(partitions: pa.Array, files: pa.Array) -> pa.Array:
     """Keys of Bloom filters of files: partition path and bare name of each."""
     return _joined(_hashed(_identifiers(partitions), name_hash), _hashed(files, file_hash))

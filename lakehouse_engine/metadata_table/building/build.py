@@ -23,7 +23,8 @@ from lakehouse_engine.metadata_table.building.instants import BuildInstants
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, define_indexes, name_partitions
 from lakehouse_engine.metadata_table.compaction import schema_text
 from lakehouse_engine.metadata_table.definitions import stored_definitions
-from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
+from lakehouse_engine.metadata_table.expressions.index import check_expression, is_computed
+from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, EXPRESSION_INDEX, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
 from lakehouse_engine.metadata_table.records.joining import joined
 from lakehouse_engine.metadata_table.records.pairs import indexed_column
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable, is_in_use
@@ -44,17 +45,20 @@ def check_partitions(data: TableState, partitions: Sequence[str], define: Sequen
     """The partitions to build for these to be there, in the order of building, `files` among them, and the record index for a secondary
     one. `define` are definitions besides the stored ones.
 
-    Raises `OptionError` for a partition that the table cannot have, or that needs another one; `UnavailableError` for a secondary index
-    that only Hudi builds; and `UnsupportedTableError` for a record index that is defined as one for each partition.
+    Raises `OptionError` for a partition that the table cannot have, or that needs another one; `UnavailableError` for a secondary
+    or an expression index that only Hudi builds; and `UnsupportedTableError` for a record index that is defined as one for each partition.
     """
     config = data.config
     secondary = list(dict.fromkeys(name for name in partitions if name.startswith(SECONDARY_INDEX)))
-    unknown = [name for name in partitions if name not in PARTITIONS and name not in secondary]
+    expressions = list(dict.fromkeys(name for name in partitions if name.startswith(EXPRESSION_INDEX)))
+    unknown = [name for name in partitions if name not in (*PARTITIONS, *secondary, *expressions)]
     if unknown:
         raise OptionError(f"the metadata table has no partition {unknown[0]!r} that can be built; there are {', '.join(PARTITIONS)}")
     known = {**stored_definitions(data), **{one.name: one for one in define}}
     for name in secondary:
         _check_secondary(data, name, known.get(name))
+    for name in expressions:
+        check_expression(data, name, known.get(name))
     wanted = {FILES, *partitions, *([RECORD_INDEX] if secondary else [])}
     if PARTITION_STATS in wanted:
         if not metadata_form(config.version).has_partition_stats:
@@ -70,11 +74,13 @@ def check_partitions(data: TableState, partitions: Sequence[str], define: Sequen
             " take the definition out of .hoodie/.index_defs/index.json",
             table=config.name,
         )
-    return (*(name for name in PARTITIONS if name in wanted), *secondary)
+    return (*(name for name in PARTITIONS if name in wanted), *secondary, *expressions)
 
 
 def is_built_here(data: TableState, partition: str) -> bool:
     """True if this engine can build the partition of the table's metadata table again."""
+    if partition.startswith(EXPRESSION_INDEX):
+        return is_computed(data, stored_definitions(data).get(partition))
     defined = stored_definitions(data).get(partition) if partition.startswith(SECONDARY_INDEX) else None
     return partition in PARTITIONS or (defined is not None and indexed_column(data, defined) is not None)
 
@@ -166,7 +172,7 @@ def _remove_leftovers(data: TableState) -> None:
         data.storage.delete_tree(METADATA_TABLE)
         return
     folders = [entry.name for entry in data.storage.list(METADATA_TABLE) if entry.is_directory]
-    known = (name for name in folders if name in PARTITIONS or name.startswith(SECONDARY_INDEX))
+    known = (name for name in folders if name in PARTITIONS or name.startswith((SECONDARY_INDEX, EXPRESSION_INDEX)))
     remove_partitions(data, [name for name in known if name not in data.config.metadata_partitions])
 
 

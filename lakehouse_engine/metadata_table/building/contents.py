@@ -13,7 +13,10 @@ from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file
 from lakehouse_engine.format.metadata_table.files import FILE_ENTRIES, files_payloads
 from lakehouse_engine.format.metadata_table.keys import ALL_PARTITIONS, partition_identifier
 from lakehouse_engine.format.metadata_table.merging import Records
-from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from lakehouse_engine.metadata_table.definitions import stored_definitions
+from lakehouse_engine.metadata_table.expressions.index import ExpressionIndex
+from lakehouse_engine.metadata_table.expressions.records import file_records, partition_records
+from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX, FILES, PARTITION_STATS
 from lakehouse_engine.metadata_table.records.filters import bloom_filter_records
 from lakehouse_engine.metadata_table.records.joining import completed, joined
 from lakehouse_engine.metadata_table.records.statistics import base_file_statistics, log_statistics, partition_statistics
@@ -44,8 +47,17 @@ class Contents:
             return self._statistics
         if partition == BLOOM_FILTERS:
             return bloom_filter_records(self.data, self._bases)
+        if partition.startswith(EXPRESSION_INDEX):
+            return self._expressions(partition)
         assert partition == PARTITION_STATS
         return partition_statistics(self.data, self.data.view.latest_slices(), self._statistics if self.known is None else self.known)
+
+    def _expressions(self, partition: str) -> Records:
+        index = ExpressionIndex.of(self.data, stored_definitions(self.data)[partition])
+        records = file_records(self.data, index, [*self._bases, *self._logs])
+        if index.shape is not None or not self.data.config.partition_fields:
+            return records
+        return joined([records, partition_records(self.data, index, self.data.view.latest_slices(), records)])
 
     @cached_property
     def _statistics(self) -> Records:

@@ -35,6 +35,8 @@ STEMS = {
 """First part of the file ids of each partition that can be built."""
 GROUP_COUNTS = {FILES: 1, COLUMN_STATS: 2, BLOOM_FILTERS: 4, PARTITION_STATS: 1}
 """File groups of a new partition, as in Hudi (`hoodie.metadata.index.*.file.group.count`)."""
+EXPRESSION_GROUPS = 2
+"""The same of an expression index."""
 _LEAST_KEY, _GREATEST_KEY = b"minRecordKey", b"maxRecordKey"
 _FEW_KEYS = 1_000_000
 _RECORD_BYTES, _GROUP_BYTES, _GROWTH = 48, 1 << 30, 2
@@ -53,7 +55,7 @@ def record_index_groups(keys: int) -> int:
 
 
 def _stem(partition: str) -> str:
-    """First part of file ids; that of a secondary index has its name (Hudi `HoodieTableMetadataUtil.getFileIDForFileGroup`)."""
+    """First part of file ids; it has the name of a secondary or expression index (`HoodieTableMetadataUtil.getFileIDForFileGroup`)."""
     return STEMS.get(partition) or partition.replace("_", "-")
 
 

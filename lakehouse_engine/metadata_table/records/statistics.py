@@ -62,7 +62,7 @@ def base_file_statistics(data: TableState, files: Sequence[BaseFile], columns: S
     Raises as `FOOTERS.read` and `read_base_file`.
     """
     wanted, user = indexed(data, columns), table_schema(data)
-    return joined(_records(part, wanted) for part in _described(files, partial(_base_ranges, data.storage, user, wanted)))
+    return joined(_records(part, wanted) for part in _described(files, partial(base_ranges, data.storage, user, wanted)))
 
 
 def log_statistics(data: TableState, logs: Sequence[LogFile], columns: Sequence[str] | None = None) -> Records:
@@ -73,7 +73,7 @@ def log_statistics(data: TableState, logs: Sequence[LogFile], columns: Sequence[
     Raises `CorruptLogError` if a block does not decode, `StoredFileNotFoundError` if a file is gone.
     """
     wanted, with_rows = indexed(data, columns), [log for log in logs if not log.is_cdc]
-    return joined(_records(part, wanted) for part in _described(with_rows, partial(_log_ranges, data.storage, wanted)))
+    return joined(_records(part, wanted) for part in _described(with_rows, partial(log_ranges, data.storage, wanted)))
 
 
 def partition_statistics(
@@ -86,7 +86,7 @@ def partition_statistics(
     """
     wanted, pieces = indexed(data, columns), list(slices)
     names = [field.name for field in wanted.fields]
-    files = [file for piece in pieces for file in _files_of(piece)]
+    files = [file for piece in pieces for file in files_of(piece)]
     if not files or not names:
         return joined(())
     known = _all_known(data, files, _bounded(statistics), names)
@@ -100,12 +100,17 @@ def partition_statistics(
 def _of_partitions(codes: npt.NDArray[np.int64], stats: pa.Array, paths: pa.Array, columns: Sequence[str]) -> Records:
     """`codes` number the partition and column of each of `stats`; `paths` and `columns` name those of each code."""
     names = pa.array(columns, pa.string())
+    return Records(partition_stats_keys(names, paths), partition_payloads(codes, stats, paths))
+
+
+def partition_payloads(codes: npt.NDArray[np.int64], stats: pa.Array, paths: pa.Array) -> pa.Table:
+    """Payloads with the statistics of files as one for each of `paths`; `codes` say which of these each of `stats` is about."""
     # Statistics without values do not say the type of the bounds.
     order = np.argsort(np.asarray(pc.greater(stats.field("valueCount"), 0)), kind="stable")
     codes, stats = codes[order], _renamed(stats.take(pa.array(order)), paths.take(pa.array(codes[order])), is_tight=False)
     whole = _renamed(fold_stats(codes, len(paths), stats), paths, is_tight=True)
     kind = pa.array(np.full(len(paths), RecordType.PARTITION_STATS, np.int32))
-    return Records(partition_stats_keys(names, paths), completed(pa.table({"type": kind, STATS: whole})))
+    return completed(pa.table({"type": kind, STATS: whole}))
 
 
 def _renamed(stats: pa.Array, names: pa.Array, *, is_tight: bool) -> pa.Array:
@@ -137,7 +142,8 @@ def _keys(files: Sequence[BaseFile | LogFile], names: Sequence[str]) -> pa.Array
     return column_stats_keys(columns, paths, pa.array(np.repeat(np.array([file.name for file in files], object), len(names)), pa.string()))
 
 
-def _files_of(piece: FileSlice) -> Iterator[BaseFile | LogFile]:
+def files_of(piece: FileSlice) -> Iterator[BaseFile | LogFile]:
+    """Files of a slice that have statistics."""
     if piece.base_file is not None:
         yield piece.base_file
     yield from (log for log in piece.log_files if not log.is_cdc)
@@ -151,7 +157,8 @@ def _described(files: Sequence[File], ranges: Callable[[File], list[ColumnBounds
         yield [_Described(file, one) for file, one in found if one is not None]
 
 
-def _base_ranges(storage: Storage, user: pa.Schema, wanted: IndexedColumns, file: BaseFile) -> list[ColumnBounds] | None:
+def base_ranges(storage: Storage, user: pa.Schema, wanted: IndexedColumns, file: BaseFile) -> list[ColumnBounds] | None:
+    """Range of each wanted column in a base file, as `base_file_statistics` has it; None if records cannot hold one."""
     footer = FOOTERS.read(storage, file)
     rebased = is_rebased(footer, first_right=b"3.1")
     found = columns_bounds(footer, wanted.fields, file.path, wanted.others)
@@ -181,12 +188,19 @@ def _are_held(wanted: IndexedColumns, ranges: Sequence[ColumnBounds]) -> bool:
     return True
 
 
-def _log_ranges(storage: Storage, wanted: IndexedColumns, log: LogFile) -> list[ColumnBounds] | None:
+def log_ranges(storage: Storage, wanted: IndexedColumns, log: LogFile) -> list[ColumnBounds] | None:
+    """Like `base_ranges`, over the rows of a log file."""
     ranges = ValueRanges.of(wanted.fields)
+    for rows in log_rows(storage, log, ranges.schema):
+        ranges.add(rows)
+    return ranges.found if _are_held(wanted, ranges.found) else None
+
+
+def log_rows(storage: Storage, log: LogFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows of all data blocks of a log file, in the columns of `schema`."""
     for block in read_blocks(mapped(storage, log.path)):
         if block.type in DATA_BLOCKS:
-            ranges.add(block_rows(block, log.path, ranges.schema)[0])
-    return ranges.found if _are_held(wanted, ranges.found) else None
+            yield block_rows(block, log.path, schema)[0]
 
 
 def _records(files: Sequence[_Described], wanted: IndexedColumns) -> Records:

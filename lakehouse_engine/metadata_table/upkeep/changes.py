@@ -10,6 +10,7 @@ from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.metadata_table.building.plans import partitions_of, pending_builds
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.delta import Change, encoded, schema_in_use
+from lakehouse_engine.metadata_table.expressions.index import kept_expressions
 from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
 from lakehouse_engine.metadata_table.records.instants import InstantMoments
 from lakehouse_engine.metadata_table.records.pairs import indexed_column
@@ -18,14 +19,14 @@ from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.metadata_table.upkeep.files import FileChanges, cleaned_files, restored_files, rolled_back_files, written_files
 from lakehouse_engine.metadata_table.upkeep.locations import location_changes
 from lakehouse_engine.metadata_table.upkeep.secondary import secondary_change
-from lakehouse_engine.metadata_table.upkeep.statistics import forgotten_files, statistics_of_commit
+from lakehouse_engine.metadata_table.upkeep.statistics import expressions_of_commit, forgotten_files, statistics_of_commit
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.plans import HoodieCleanMetadata, HoodieRestoreMetadata, HoodieRollbackMetadata
 from lakehouse_engine.view.table_state import TableState
 
-_KEPT = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX})
+_KEPT = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,14 @@ class DeltaChanges:
 
 
 def unkept_partitions(data: TableState) -> tuple[str, ...]:
-    """Partitions of the metadata table that this engine cannot keep up to date: expression indexes, secondary indexes on columns whose text
-    it does not know, indexes of keys over a table without meta columns; and what is being built though no plan on the timeline says so, or
-    rests on what is being built.
+    """Partitions of the metadata table that this engine cannot keep up to date: expression indexes on what it does not compute as Spark,
+    secondary indexes on columns whose text it does not know, indexes of keys over a table without meta columns; and what is being built
+    though no plan on the timeline says so, or rests on what is being built.
     """
     complete, being_built = data.config.metadata_partitions, data.config.metadata_partitions_being_built
     names = (*complete, *being_built)
-    kept = {*_KEPT, *_secondary_columns(data, names)} if data.config.populates_meta_fields else _KEPT - {RECORD_INDEX}
+    with_keys = {RECORD_INDEX, *_secondary_columns(data, names)} if data.config.populates_meta_fields else set()
+    kept = {*_KEPT, *with_keys, *kept_expressions(data, names)}
     planned = {name for build in pending_builds(data) for name in partitions_of(data, build)} if being_built else set()
     unplanned = {name for name in being_built if name not in planned or name == PARTITION_STATS}
     return tuple(name for name in names if name not in kept or name in unplanned)
@@ -80,7 +82,9 @@ def changes_of(table: MetadataTable, instant: Instant, outcome: Outcome) -> Delt
 
 def _of_commit(table: MetadataTable, instant: Instant, metadata: HoodieCommitMetadata, schema: str) -> dict[str, list[Change]]:
     changes = {FILES: [_put(schema, written_files(metadata).records())]}
-    for partition, (records, deleted) in statistics_of_commit(table, instant.requested_time, metadata).items():
+    time = instant.requested_time
+    files = {**statistics_of_commit(table, time, metadata), **expressions_of_commit(table, time, metadata)}
+    for partition, (records, deleted) in files.items():
         changes[partition] = [Change(encoded(schema, records), deleted)]
     if RECORD_INDEX in table.kept:
         by_partition = is_by_partition(table)

@@ -1,4 +1,4 @@
-"""Changes of `column_stats`, `partition_stats` and `bloom_filters` for the files of a commit."""
+"""Changes of `column_stats`, `partition_stats`, `bloom_filters` and expression indexes for the files of a commit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.format.metadata_table.keys import bloom_filter_keys, column_prefix, column_stats_keys, partition_stats_keys
 from lakehouse_engine.format.metadata_table.merging import Records
+from lakehouse_engine.metadata_table.expressions.index import kept_expressions
+from lakehouse_engine.metadata_table.expressions.records import changed_records, forgotten_keys
 from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from lakehouse_engine.metadata_table.records.columns import indexed_columns
 from lakehouse_engine.metadata_table.records.filters import bloom_filter_records
@@ -60,11 +62,26 @@ def statistics_of_commit(table: MetadataTable, instant_time: str, metadata: Hood
     return found
 
 
+def expressions_of_commit(
+    table: MetadataTable, instant_time: str, metadata: HoodieCommitMetadata
+) -> dict[str, tuple[Records, pa.Array]]:
+    """The same for the expression indexes that are kept up."""
+    files = NewFiles.of(metadata)
+    paths = _touched(metadata)
+    kept = kept_expressions(table.data, table.kept)
+    after = {path: list(_slices_after(table, instant_time, metadata, files, path)) for path in paths if kept}
+    return {name: changed_records(table, index, (*files.bases, *files.logs), after) for name, index in kept.items()}
+
+
+def _touched(metadata: HoodieCommitMetadata) -> list[str]:
+    return sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
+
+
 def _of_partitions(
     table: MetadataTable, instant_time: str, metadata: HoodieCommitMetadata, files: NewFiles, written: Records
 ) -> tuple[Records, pa.Array]:
     """Statistics of the partitions that the commit touches, over the files that make them after it. Records without a successor go."""
-    paths = sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
+    paths = _touched(metadata)
     columns = indexed_columns(table.data)
     slices = [piece for path in paths for piece in _slices_after(table, instant_time, metadata, files, path)]
     stored = table.with_prefixes(COLUMN_STATS, [column_prefix(column, path) for column in columns for path in paths])
@@ -116,4 +133,4 @@ def forgotten_files(table: MetadataTable, removed: Mapping[str, Iterable[str]]) 
         columns = indexed_columns(table.data)
         each = [column_stats_keys(pa.repeat(column, len(paths)), paths, names) for column in columns]
         found[COLUMN_STATS] = pa.concat_arrays(each) if each else _NONE
-    return found
+    return {**found, **{name: forgotten_keys(index, paths, names) for name, index in kept_expressions(table.data, table.kept).items()}}

@@ -12,7 +12,7 @@ from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.metadata_table.building import build as building
 from lakehouse_engine.metadata_table.building import drop as dropping
 from lakehouse_engine.metadata_table.definitions import stored_definitions
-from lakehouse_engine.metadata_table.partitions import FILES, SECONDARY_INDEX
+from lakehouse_engine.metadata_table.partitions import EXPRESSION_INDEX, FILES, SECONDARY_INDEX
 from lakehouse_engine.model.services import MetadataTableChange
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -53,7 +53,7 @@ def rebuild(storage: Storage, partitions: Sequence[str] | None = None, *, lock_t
     with _alone(storage, lock_timeout_ms) as data:
         building.check_nothing_pending(data)
         present = data.config.metadata_partitions
-        define = [one for name, one in stored_definitions(data).items() if name.startswith(SECONDARY_INDEX)]
+        define = [one for name, one in stored_definitions(data).items() if name.startswith((SECONDARY_INDEX, EXPRESSION_INDEX))]
         dropped = dropping.drop(data, None if partitions is None else [name for name in wanted if name in present])
         again = [name for name in dropped if building.is_built_here(data, name)]
         asked = tuple(dict.fromkeys((*wanted, *again)))

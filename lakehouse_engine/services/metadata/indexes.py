@@ -6,10 +6,11 @@ An index goes by the user's name; the partition has Hudi's name for it (Hudi `Ho
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, OptionError, UnavailableError
+from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, OptionError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition, secondary_index_definition
 from lakehouse_engine.format.metadata_table.forms import metadata_form
@@ -28,10 +29,13 @@ from lakehouse_engine.metadata_table.records.columns import indexed, indexed_col
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.services import IndexChange, TableIndex
 from lakehouse_engine.services.metadata import building, indexing
+from lakehouse_engine.services.metadata.expressions import EXPRESSION, expression_definition, is_expression
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 
-SECONDARY, EXPRESSION = "secondary_index", "expr_index"
+logger = logging.getLogger(__name__)
+
+SECONDARY = "secondary_index"
 _ONE_EACH = (RECORD_INDEX, COLUMN_STATS, BLOOM_FILTERS, PARTITION_STATS)
 TYPES = (*_ONE_EACH, SECONDARY, EXPRESSION)
 """Types of indexes, by Hudi's words."""
@@ -39,11 +43,11 @@ SCHEDULE, RUN, SCHEDULE_AND_RUN = "schedule", "run", "schedule_and_run"
 OPS = (SCHEDULE, RUN, SCHEDULE_AND_RUN)
 """What `create` can do."""
 _PREFIXES = {SECONDARY_INDEX: SECONDARY, EXPRESSION_INDEX: EXPRESSION}
-_NAME = re.compile(r"[A-Za-z0-9_]{1,200}")
-_ONLY_HUDI = (
-    "only Hudi builds it: create it with Hudi's SQL (Spark, CREATE INDEX). This engine builds and keeps up secondary indexes on texts and"
-    " signed whole numbers, and drops an expression index with its next write"
+_OF_ANY = (
+    "the expression index %s of %s is on %s: Hudi 1.2 goes by it for each equality and IN on that column, and loses rows in those of"
+    " another expression than %s, or of none; let such queries of Hudi read with hoodie.enable.data.skipping=false (docs/metadata-table.md)"
 )
+_NAME = re.compile(r"[A-Za-z0-9_]{1,200}")
 
 
 def indexes(data: TableState) -> list[TableIndex]:
@@ -65,7 +69,9 @@ def _index(data: TableState, partition: str, defined: IndexDefinition | None) ->
         columns = indexed_columns(data)
     elif partition in (RECORD_INDEX, BLOOM_FILTERS):
         columns = data.config.record_key_fields
-    return TableIndex(name=name, type=kind, columns=tuple(columns), partition=partition)
+    options = dict(defined.options) if defined is not None and kind == EXPRESSION else {}
+    stored_as = defined.index_type if defined is not None and kind == EXPRESSION else ""
+    return TableIndex(name=name, type=kind, columns=tuple(columns), partition=partition, stored_as=stored_as, options=options)
 
 
 def create(
@@ -74,30 +80,37 @@ def create(
     *,
     columns: Sequence[str] | None = None,
     kind: str | None = None,
+    expression: str | None = None,
+    options: Mapping[str, str] | None = None,
     op: str = SCHEDULE_AND_RUN,
     if_not_exists: bool = False,
     dry_run: bool = False,
     lock_timeout_ms: int,
 ) -> IndexChange:
-    """Build an index, and the metadata table if there is none, beside writers. `kind` is one of `TYPES`; None: what the name says, else a
-    secondary index. `op` is one of `OPS`: plan it, run its plan, or both.
+    """Build an index, and the metadata table if there is none, beside writers. `kind` is one of `TYPES`; None: what the name says, else an
+    expression index if there is an `expression`, else a secondary index. `options` are those of an expression. `op` is one of `OPS`: plan
+    it, run its plan, or both.
 
     Raises, with nothing changed, `OptionError` for an unknown `op`, a name that is taken or does not fit, columns that the index cannot
-    have, and a run without a plan; `UnavailableError` for an index that only Hudi builds; and as `indexing.schedule` and `indexing.run`.
+    have, and a run without a plan; `UnavailableError` for an expression that is not computed here; and as `indexing.schedule` and
+    `indexing.run`.
     """
     if op not in OPS:
         raise OptionError(f"{op!r} is nothing that can be done about an index; there are {', '.join(OPS)}")
     data = TableState.load(storage)
-    chosen = kind if kind is not None else name if name in _ONE_EACH else SECONDARY
+    chosen = kind if kind is not None else name if name in _ONE_EACH else EXPRESSION if expression or options else SECONDARY
     _check_name(name, chosen)
+    if (expression or options) and not is_expression(name, chosen):
+        raise OptionError(f"only an index on an expression has an expression and options, and {name} is of the type {chosen}")
     if name in {one.name for one in indexes(data)}:
         if if_not_exists:
             return IndexChange(index=name, dry_run=dry_run)
         raise OptionError(f"{data.config.name} has an index {name} already; drop it first, or say IF NOT EXISTS", table=data.config.name)
-    if chosen == EXPRESSION:
-        raise UnavailableError(f"{data.config.name}: {name} is of the type {chosen}, and {_ONLY_HUDI}", table=data.config.name)
-    partition = f"{SECONDARY_INDEX}{name}" if chosen == SECONDARY else name
-    define = _definitions(data, partition, columns)
+    if is_expression(name, chosen):
+        partition, define = f"{EXPRESSION_INDEX}{name}", [expression_definition(data, name, chosen, columns, expression, options)]
+    else:
+        partition = f"{SECONDARY_INDEX}{name}" if chosen == SECONDARY else name
+        define = _definitions(data, partition, columns)
     wanted = check_partitions(data, [partition], define)
     new = tuple(sorted(one for one in wanted if one not in data.config.metadata_partitions))
     planned = indexing.planned_build(data, partition)
@@ -121,6 +134,8 @@ def create(
     else:
         is_new = False
     built = _run(storage, planned, data, is_new=is_new, lock_timeout_ms=lock_timeout_ms)
+    if partition.startswith(EXPRESSION_INDEX):
+        logger.warning(_OF_ANY, name, data.config.name, define[0].source_fields[0], define[0].function)
     return IndexChange(index=name, instant=planned.requested_time, built=built)
 
 
@@ -187,10 +202,6 @@ def _check_name(name: str, kind: str) -> None:
         raise OptionError(f"{kind!r} is no type of index; there are {', '.join(TYPES)}")
     if kind in (RECORD_INDEX, PARTITION_STATS) and name != kind:
         raise OptionError(f"a table has one {kind}, which Hudi calls {kind}: give the index that name instead of {name!r}")
-    if kind in _ONE_EACH and name != kind:
-        raise UnavailableError(
-            f"{name} with {kind} is an expression index in Hudi, and {_ONLY_HUDI}. For {kind} of whole columns, name the index {kind}"
-        )
     if not _NAME.fullmatch(name):
         raise OptionError(f"{name!r} cannot be the name of an index: letters, digits and underscores can, as it names a folder")
     if name in _ONE_EACH and name != kind:

@@ -92,11 +92,10 @@ def test_statistics_are_of_the_named_columns_and_no_others(table: HoodieTable) -
     ("name", "arguments", "error", "words"),
     [
         ("keys", {"kind": "record_index"}, OptionError, "one record_index, which Hudi calls record_index"),
-        ("record_index", {"kind": "column_stats"}, UnavailableError, "name the index column_stats"),
+        ("record_index", {"kind": "column_stats"}, OptionError, "the one index of that type"),
         ("record_index", {"columns": ["v"]}, OptionError, "is about the record key, id"),
         ("record_index", {"kind": "secondary_index"}, OptionError, "the one index of that type"),
-        ("low", {"kind": "bloom_filters", "columns": ["v"]}, UnavailableError, "expression index in Hudi"),
-        ("low", {"kind": "expr_index", "columns": ["v"]}, UnavailableError, "only Hudi builds it"),
+        ("low", {"kind": "expr_index", "columns": ["v"]}, OptionError, "an index on an expression, and none is given"),
         ("low", {"kind": "lucene"}, OptionError, "no type of index; there are record_index"),
     ],
 )
@@ -161,7 +160,14 @@ def test_the_command_line_creates_lists_and_drops(table: HoodieTable) -> None:
     assert run("create", table.path, "column_stats", "--columns", ",")[0] == 2
     code, text = run("list", table.path, "--json")
     listed_one = {"name": "record_index", "type": "record_index", "columns": ["id"], "partition": "record_index"}
-    assert (code, json.loads(text)) == (0, [listed_one])
+    assert (code, json.loads(text)) == (0, [{**listed_one, "stored_as": "", "options": ""}])
+    if int(table.config.version) > 6:
+        asked = ("--columns", "v", "--expression", "substring", "--with", "pos=1", "--with", "len=2", "--json")
+        assert json.loads(run("create", table.path, "sub", *asked)[1])["built"] == ["expr_index_sub"]
+        shown = {one["name"]: one for one in json.loads(run("list", table.path, "--json")[1])}["sub"]
+        assert (shown["stored_as"], json.loads(shown["options"])) == ("column_stats", {"expr": "substring", "pos": "1", "len": "2"})
+        assert run("create", table.path, "other", "--columns", "v", "--with", "pos")[0] == 2
+        assert run("drop", table.path, "sub")[0] == 0
     assert run("drop", table.path, "record_index")[0] == 0
     assert run("drop", table.path, "record_index")[0] == 2
     assert run("drop", table.path, "record_index", "--if-exists")[0] == 0

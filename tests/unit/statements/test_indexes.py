@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.errors import OptionError, UnavailableError
+from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.sql.router import route
 from lakehouse_engine.statements.dispatch import HANDLERS
@@ -52,11 +52,24 @@ def test_indexes_are_created_shown_and_dropped(table: HoodieTable) -> None:
     assert [row["index_name"] for row in run(table, "show indexes in s.t")] == ["column_stats"]
 
 
-def test_what_is_there_or_not_and_expressions_are_refused(table: HoodieTable) -> None:
+def test_an_expression_is_given_by_options(table: HoodieTable) -> None:
+    text = "create index low on s.t using column_stats (name) options (expr = 'lower')"
+    if int(table.config.version) == 6:
+        with pytest.raises(OptionError, match="expression indexes are for table versions 8 and 9"):
+            run(table, text)
+        return
+    run(table, text)
+    run(table, "create index b on s.t using bloom_filters (id) options (fpp = '0.01', numentries = '50')")
+    shown = {row["index_name"]: row for row in run(table, "show indexes from s.t")}
+    assert (shown["low"]["col_name"], shown["low"]["index_type"], shown["low"]["options"]) == ("Name", "column_stats", '{"expr": "lower"}')
+    assert (shown["b"]["index_type"], shown["b"]["options"]) == ("bloom_filters", '{"expr": "identity", "fpp": "0.01", "numentries": "50"}')
+    run(table, "drop index low on s.t")
+    assert [row["index_name"] for row in run(table, "show indexes in s.t")] == ["b"]
+
+
+def test_what_is_there_or_not_is_refused(table: HoodieTable) -> None:
     with pytest.raises(OptionError, match="no index 'record_index'"):
         run(table, "drop index record_index on s.t")
-    with pytest.raises(UnavailableError, match="indexes on expressions are built by Hudi only"):
-        run(table, "create index low on s.t using column_stats (name) options (expr = 'lower')")
     run(table, "create index record_index on s.t (id)")
     with pytest.raises(OptionError, match="already"):
         run(table, "create index record_index on s.t (id)")

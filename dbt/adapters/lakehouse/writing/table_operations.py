@@ -156,8 +156,10 @@ def _names(given: Mapping[str, Any], name: str) -> list[str] | None:
 
 def _index(table: Any, given: Mapping[str, Any]) -> Rows:
     op = _text(given, "op") or "schedule_and_run"
-    asked = {"columns": _names(given, "columns"), "type": _text(given, "type"), "op": op}
-    done = table.create_index(_index_name("index", given), **asked, **{name: flag(given, name) for name in ("if_not_exists", "dry_run")})
+    asked = {"columns": _names(given, "columns"), "type": _text(given, "type"), "expression": _text(given, "expression"), "op": op}
+    options = {key: str(value) for key, value in (given.get("expression_options") or {}).items()}
+    flags = {name: flag(given, name) for name in ("if_not_exists", "dry_run")}
+    done = table.create_index(_index_name("index", given), **asked, options=options, **flags)
     return [{"index": done.index, "instant": done.instant, "planned": ", ".join(done.planned), "built": ", ".join(done.built)}]
 
 
