@@ -2,8 +2,11 @@
 
 A table of each number of files is filled with random keys, so that the bounds of no file rule a key out. Two batches are upserted into it:
 one row that is stored, and 10,000 rows with new keys. A new process writes each (`cold`), then repeats it (`warm`: it knows the files'
-footers). Processor time is that of the writing process, and so hardly depends on what else the machine does. Beside it stands
-what building the index took.
+footers). Processor time is that of the writing process, which depends little on what else the machine does. Beside it stands what building
+the index took.
+
+`--keys 10000000`: what building the record index of so many keys takes, in files of a million. `--commits 1000`: what a record index weighs
+after so many upserts of one row into a table of 100,000 keys, before and after it is compacted.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64()
 NEW_KEYS = 10_000
 _FIRST_NEW = 2**62
 """Numbers of stored keys are below it."""
+_FILE_KEYS = 1_000_000
 _ROW_BYTES = 24
 """What a writer reckons a row of `SCHEMA` to weigh."""
 WAYS = {
@@ -55,7 +59,13 @@ def main() -> int:
     parser.add_argument("--type", choices=["cow", "mor"], default="cow")
     parser.add_argument("--repeats", type=int, default=7, help="of each batch, of which the median is shown")
     parser.add_argument("--folder", type=Path, help="where the filled tables stay for the next run")
+    parser.add_argument("--keys", type=int, nargs="+", help="build the record index of so many keys, and nothing else")
+    parser.add_argument("--commits", type=int, help="make so many commits, and nothing else")
     given = parser.parse_args()
+    if given.keys:
+        return _report_builds(given.keys)
+    if given.commits:
+        return _report_commits(given.commits)
     print(f"{given.type}, version {given.version}, {given.partitions} partitions, {given.rows} rows a file; ms of processor time\n")
     print("| files | metadata table | 1 row, cold | 1 row, warm | 10,000 new, cold | 10,000 new, warm | build, s | build, peak MiB |")
     print("|---|---|---|---|---|---|---|---|")
@@ -78,6 +88,42 @@ def _report(path: Path, way: str, repeats: int) -> None:
     shown = [milliseconds for kind in ("one", "new") for milliseconds in _apart(upserts, path, kind, options, repeats)]
     files = len(HoodieTable.open(str(path)).state.view.latest_slices())
     print(f"| {files:,} | {way} | {' | '.join(f'{one:.0f}' for one in shown)} | {seconds:.1f} | {peak:.0f} |", flush=True)
+
+
+def _report_builds(counts: list[int]) -> int:
+    print("| keys | files | processor time, s | peak MiB | bytes a key |\n|---|---|---|---|---|")
+    for count in counts:
+        with tempfile.TemporaryDirectory() as folder:
+            path, files = Path(folder) / "t", -(-count // _FILE_KEYS)
+            _apart(fill, path, "cow", 9, files, count // files, 1)
+            seconds, peak = _apart(build, path, ["record_index"])
+            print(f"| {count:,} | {files} | {seconds:.1f} | {peak:.0f} | {_weight(path) / count:.1f} |", flush=True)
+    return 0
+
+
+def _report_commits(count: int) -> int:
+    keys, options = 100_000, {"hoodie.index.type": "RECORD_INDEX"}
+    print("| commits | bytes a key | files | timeline files |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t"
+        fill(path, "cow", 9, 10, keys // 10, 1)
+        build(path, ["record_index"])
+        for number, rows in enumerate(_batches("new", count)):
+            HoodieTable.open(str(path)).upsert(rows.slice(0, 1), options=options)
+            if number % (count // 5) in (0, count // 5 - 1):
+                files = [one for one in _metadata_files(path) if "/record_index/" in str(one)]
+                timeline = [one for one in _metadata_files(path) if "/timeline/" in str(one)]
+                print(f"| {number + 1:,} | {_weight(path) / (keys + number + 1):.1f} | {len(files)} | {len(timeline)} |", flush=True)
+    return 0
+
+
+def _metadata_files(path: Path) -> Iterator[Path]:
+    return (one for one in (path / ".hoodie/metadata").rglob("*") if one.is_file())
+
+
+def _weight(path: Path) -> int:
+    """Bytes of the record index."""
+    return sum(one.stat().st_size for one in (path / ".hoodie/metadata/record_index").iterdir())
 
 
 def _apart(work: Callable[..., Any], *given: object) -> Any:

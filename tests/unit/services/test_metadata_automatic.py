@@ -290,6 +290,30 @@ def test_a_build_that_fails_fails_no_write_and_is_tried_again(tmp_path: Path, mo
     assert "record_index" in partitions(table)
 
 
+def lost(table: HoodieTable, path: str) -> None:
+    """Remove the newest base file of a partition whose file group has an older one."""
+    pieces = HoodieTable.open(table.path).state.view.latest_slices(path)
+    (Path(table.path) / max(piece.base_file.path for piece in pieces if piece.base_file is not None)).unlink()
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_lost_file_stops_the_writes_whose_keys_are_in_its_partition(kind: str, tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", kind=kind)
+    table.create_index("record_index")
+    table = HoodieTable.open(table.path)
+    table.upsert(rows(3, n=1), options={"hoodie.clean.automatic": "false"})
+    lost(table, "day=d3")
+    for moved in (rows(3, n=2), rows(7, n=2, days=3)):  # the second comes from the partition, and goes to another
+        with pytest.raises(LakehouseError, match="day=d3"):
+            HoodieTable.open(table.path).upsert(moved)
+    with pytest.raises(LakehouseError, match="day=d3"):
+        HoodieTable.open(table.path).delete(pa.table({"id": [7]}))
+    assert HoodieTable.open(table.path).upsert(rows(0, n=2)).updates == 1
+    for options in ({"lakehouse.write.broadcast.max.bytes": "1"}, {"hoodie.index.type": "GLOBAL_SIMPLE"}):
+        with pytest.raises(LakehouseError, match="day=d3"):
+            HoodieTable.open(table.path).upsert(rows(0, n=2), options=options)
+
+
 def test_a_damaged_property_is_named(tmp_path: Path) -> None:
     table = filled(tmp_path / "t")
     ConfigStore(table.storage).update({AUTO_INDEX_KEY: "PERHAPS"})
