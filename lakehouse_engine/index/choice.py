@@ -24,7 +24,7 @@ FILES_TYPE, RECORD_TYPE = "GLOBAL_SIMPLE", "GLOBAL_RECORD_LEVEL_INDEX"
 _SAMPLE = 16
 """Base files whose footers say how many rows a byte has."""
 _BETWEEN = 10
-"""Commits after which an index that another program dropped is built again: building costs about as much as so many look-ups in files."""
+"""Commits after which an index that is gone, but not on request, is built again: building costs about as much as so many look-ups."""
 
 _ADVISED: set[str] = set()
 """Roots of tables for which this process has logged an advice."""
@@ -138,7 +138,7 @@ def _refusal(state: TableState, options: WriteOptions) -> str | None:
     if mark.word == "DROPPED":
         return f"its index was dropped on request; `lakehouse index create {config.name} record_index` builds it again"
     if mark.word == "BUILT" and (since := _writes_since(state, mark.instant)) < _BETWEEN:
-        return f"its record index was dropped by another program, {since} commits after it was built; it is built again after {_BETWEEN}"
+        return f"its record index is gone, {since} commits after it was built; it is built again after {_BETWEEN}"
     return None
 
 

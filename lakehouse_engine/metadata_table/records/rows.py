@@ -25,7 +25,8 @@ _TOGETHER = 64 * 1024
 def row_locations(data: TableState, slices: Iterable[FileSlice]) -> Iterator[pa.Table]:
     """Key and location of each row of the slices, merged with their logs, in the columns of `LOCATED`; rows of small files come together.
 
-    The instant is that of the slice. One row group of keys (or of small ones some, with up to `_TOGETHER` rows more), and the outcome of one slice's logs, are in memory at a time.
+    The instant is that of the slice. One row group of keys (of small ones several, up to `_TOGETHER` rows and one more), and the outcome of
+    one slice's logs, are in memory at a time.
 
     Raises `UnsupportedTableError` for a table without meta columns, and as `SliceReader.stream`.
     """
