@@ -262,7 +262,8 @@ class HoodieTable(TableServices):
                 result = execute_write(self._storage, request, runner, self._state)
         if result.instant is None:
             return result
-        return replace(result, failed_services=after_commit(self._storage, services, request.options, runner))
+        failures = after_commit(self._storage, services, request.options, runner, builds_index=result.builds_index)
+        return replace(result, failed_services=failures)
 
     def _check_version(self, options: Mapping[str, Any]) -> None:
         asked, config = TABLE_VERSION.read(options), self._state.config

@@ -42,7 +42,7 @@ from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.cluster.request import ClusteringRequest
 from lakehouse_engine.services.compact import run, schedule, schedule_and_run
 from lakehouse_engine.services.compact.plan import check_has_logs
-from lakehouse_engine.services.metadata import building, indexes
+from lakehouse_engine.services.metadata import automatic, building, indexes
 from lakehouse_engine.services.versions import Compacting, bring_to_six, change_version, is_brought_to_six
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_for
@@ -274,13 +274,18 @@ class TableServices:
         Raises, with nothing changed, `OptionError` for a partition that the table cannot have, and `CommitConflictError` while an instant
         is pending, a plan included; `RecordKeyError` for a record index if a key is in the table twice.
         """
-        return building.rebuild(self._storage, _names(partitions), lock_timeout_ms=self._lock(dry_run=False))
+        timeout = self._lock(dry_run=False)
+        done = building.rebuild(self._storage, _names(partitions), lock_timeout_ms=timeout)
+        automatic.asked_for(self._storage, partitions or (), lock_timeout_ms=timeout)
+        return done
 
     def drop_metadata(self, partitions: Sequence[str] | None = None) -> MetadataTableChange:
         """Drop the metadata table, or partitions of it. Readers find files by listing then. Raises `OptionError` for a partition that it
         does not have.
         """
-        return building.drop(self._storage, _names(partitions), lock_timeout_ms=self._lock(dry_run=False))
+        names, timeout = _names(partitions), self._lock(dry_run=False)
+        with automatic.dropped_on_request(self._storage, names, lock_timeout_ms=timeout):
+            return building.drop(self._storage, names, lock_timeout_ms=timeout)
 
     def indexes(self) -> list[TableIndex]:
         """Indexes that the metadata table has: name, type, columns and partition."""
@@ -316,7 +321,8 @@ class TableServices:
         if another plan has the index, and if there is no metadata table yet and an instant is pending; `IndexingError` if another program
         runs the build, or took it back; and `RecordKeyError` for a record index if a key is in the table twice.
         """
-        return indexes.create(
+        timeout = self._lock(dry_run=dry_run)
+        done = indexes.create(
             self._storage,
             name,
             columns=_names(columns),
@@ -326,12 +332,20 @@ class TableServices:
             op=op,
             if_not_exists=if_not_exists,
             dry_run=dry_run,
-            lock_timeout_ms=self._lock(dry_run=dry_run),
+            lock_timeout_ms=timeout,
         )
+        if not dry_run:
+            automatic.asked_for(self._storage, done.built, lock_timeout_ms=timeout)
+        return done
 
     def drop_index(self, name: str, *, if_exists: bool = False, dry_run: bool = False) -> IndexChange:
         """Drop an index by its name or its partition. Raises `OptionError` if there is none of this name."""
-        return indexes.drop(self._storage, name, if_exists=if_exists, dry_run=dry_run, lock_timeout_ms=self._lock(dry_run=dry_run))
+        timeout = self._lock(dry_run=dry_run)
+        planned = indexes.drop(self._storage, name, if_exists=if_exists, dry_run=True, lock_timeout_ms=timeout)
+        if dry_run or not planned.dropped:
+            return planned if dry_run else replace(planned, dry_run=False)
+        with automatic.dropped_on_request(self._storage, planned.dropped, lock_timeout_ms=timeout):
+            return indexes.drop(self._storage, name, if_exists=if_exists, lock_timeout_ms=timeout)
 
     def clean(
         self, *, retain_commits: int | None = None, dry_run: bool = False, options: Mapping[str, Any] | None = None

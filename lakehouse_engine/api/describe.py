@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.index.choice import choose_index
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
+from lakehouse_engine.options import STORED_PREFIX, WriteOptions
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.timeline.restores import pending_restore
 from lakehouse_engine.view.moment import at_one_moment
@@ -44,6 +46,8 @@ def _describe_table(state: TableState) -> dict[str, Any]:
         "savepoints": [
             f"{metadata.name} ({time})" if metadata.name else time for time, metadata in savepoint_metadata(state).items()
         ],
+        "metadata_table": list(config.metadata_partitions),
+        "index": str(choose_index(state, WriteOptions.read(config.prefixed(STORED_PREFIX)))),
         "partitions": len({piece.partition_path for piece in slices}),
         "base_files": sum(piece.base_file is not None for piece in slices),
         "log_files": sum(len(piece.log_files) for piece in slices),

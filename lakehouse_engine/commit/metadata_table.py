@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from lakehouse_engine.commit.indexing import running_builds, settle_dead_builds
 from lakehouse_engine.commit.table_clock import table_clock
@@ -19,12 +20,13 @@ from lakehouse_engine.metadata_table.building.drop import drop
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, unname_partitions
 from lakehouse_engine.metadata_table.completeness import unknown_instants
 from lakehouse_engine.metadata_table.delta import is_taken_in, take_back_delta, write_delta
-from lakehouse_engine.metadata_table.partitions import FILES
+from lakehouse_engine.metadata_table.partitions import RECORD_INDEX
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable, is_in_use
 from lakehouse_engine.metadata_table.upkeep.changes import changes_of, unkept_partitions
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
+from lakehouse_engine.model.table_config import AUTO_INDEX_KEY, AutoIndex
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
@@ -57,7 +59,10 @@ class MetadataTableUpkeep:
         return state
 
     def follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
-        if isinstance(outcome, HoodieSavepointMetadata) or not _is_still_in_use(state):  # a savepoint has the time of its write
+        if isinstance(outcome, HoodieSavepointMetadata) or not is_in_use(state):  # a savepoint has the time of its write
+            return
+        state = _as_named(state)
+        if not is_in_use(state):
             return
         try:
             self._follow(state, instant, outcome)
@@ -79,7 +84,7 @@ class MetadataTableUpkeep:
         write_delta(table, time, found.changes, found.schema, completed_at)
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
-        if not _is_still_in_use(state):
+        if not (is_in_use(state) and is_in_use(_as_named(state))):
             return
         try:
             table = _without_builds(state, MetadataTable.open(state), instant_times)
@@ -109,9 +114,12 @@ def _without_builds(state: TableState, table: MetadataTable, instant_times: Sequ
     return MetadataTable.open(state.advance())
 
 
-def _is_still_in_use(state: TableState) -> bool:
-    """False, too, if it was dropped since the state was read: by a rollback or restore that went back behind its compaction."""
-    return is_in_use(state) and FILES in ConfigStore(state.storage).read().metadata_partitions
+def _as_named(state: TableState) -> TableState:
+    """The state without what was dropped of the metadata table since it was read: by a rollback or restore that went back behind its
+    compaction, or by this write (`drop_chosen_index`).
+    """
+    config = ConfigStore(state.storage).read()
+    return state if config.metadata_partitions == state.config.metadata_partitions else replace(state, config=config)
 
 
 def _completion_time(state: TableState, table: MetadataTable) -> str:
@@ -149,6 +157,16 @@ def drop_partitions(state: TableState, dropped: Collection[str]) -> TableState:
     for name in sorted(dropped):
         state.storage.delete_tree(f"{METADATA_TABLE}/{name}")
     return state.refresh()
+
+
+def drop_chosen_index(state: TableState, key: str) -> None:
+    """Drop a record index that this engine chose by itself, since a write stores `key` twice; the table remembers that. Its lock is held.
+    The next state of the table is without it.
+    """
+    reason = f"a write stores the key {key!r} twice, for which it has no place"
+    _warn(state, "the record index, which this engine chose for the table,", reason, "Writes look for keys in the files again")
+    ConfigStore(state.storage).update({AUTO_INDEX_KEY: str(AutoIndex("DUPLICATES"))})
+    drop(state, [RECORD_INDEX])
 
 
 def _warn(state: TableState, what: str, reason: str, cost: str) -> None:

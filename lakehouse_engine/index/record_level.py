@@ -7,7 +7,7 @@ could store it twice. Where the metadata table cannot be asked, keys are compare
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
+from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.read.guarantees import learn_keys
 from lakehouse_engine.read.record_index import trusted_record_index
 from lakehouse_engine.record.matching import matches
@@ -92,10 +93,21 @@ class RecordLevelIndex:
         """Open the metadata table as it is now. Delta commits that are completed later do not count."""
         _ = None if self.told is None else self.told.table
 
+    @property
+    def checks_partitions(self) -> bool:
+        """True if `find` checks that the partitions with keys of the batch are complete, so that no other needs a look. Opens the metadata
+        table.
+        """
+        return self.told is not None and self.told.table is not None
+
     def find(self, storage: Storage, view: Slices, batch: KeyedRows, stored: StoredKeys, runner: TaskRunner) -> Found:
-        """Like `Index.find`. Raises `RecordIndexError` for a key that is not where the metadata table says."""
+        """Like `Index.find`; the caller has checked the partitions of the batch. Raises `RecordIndexError` for a key that is not where the
+        metadata table says, and as `check_complete`.
+        """
         places = None if self.told is None else self._places(self.told, view, batch)
         if self.told is None or places is None:
+            if self.told is not None and self.is_global:
+                check_complete(self.told.state)
             return KeyColumnIndex(self.is_global, use_bloom=False).find(storage, view, batch, stored, runner)
         tagged = _tagged(storage, places, batch.keys, stored, runner)
         _check(self.told.state.config.name, batch.keys, places, tagged)
@@ -111,7 +123,11 @@ class RecordLevelIndex:
         except LakehouseError as error:
             told.warn(error)
             return None
-        return _in_slices(told.state.config.name, view, batch.keys, _by_group(named))
+        groups = list(_by_group(named))
+        others = {group.partition_path for group, _ in groups} - batch.rows_by_partition.keys()
+        if others:
+            check_complete(told.state, frozenset(others))
+        return _in_slices(told.state.config.name, view, batch.keys, groups)
 
     def _named(self, table: MetadataTable, batch: KeyedRows) -> Iterator[tuple[pa.Table, Rows]]:
         """Locations in the columns of `LOCATED`, and the batch's row for each."""
@@ -161,7 +177,7 @@ def _by_group(named: Sequence[tuple[pa.Table, Rows]]) -> Iterator[tuple[FileGrou
             yield FileGroupId(paths[first].as_py(), ids[first].as_py()), rows[part]
 
 
-def _in_slices(table: str, view: Slices, keys: pa.Array, groups: Iterator[tuple[FileGroupId, Rows]]) -> list[tuple[FileSlice, Rows]]:
+def _in_slices(table: str, view: Slices, keys: pa.Array, groups: Iterable[tuple[FileGroupId, Rows]]) -> list[tuple[FileSlice, Rows]]:
     """The current slice of each group. Raises `RecordIndexError` for a group that is not there."""
     slices: dict[str, dict[str, FileSlice]] = {}
     places = []

@@ -10,6 +10,7 @@ from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.index.base import Index
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
+from lakehouse_engine.index.choice import index_type, is_ours, stored_index_type
 from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
 from lakehouse_engine.index.record_level import RecordLevelIndex
 from lakehouse_engine.index.simple import KeyColumnIndex
@@ -40,12 +41,11 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
     """
     config = state.config
     refuse_changing_buckets(state.storage, config, options, may_be_stored=state.may_have_folder(BUCKETS))
-    stored = stored_index_type(config)
-    chosen = stored if options.index_type == "AUTO" else options.index_type
+    stored, chosen = stored_index_type(config), index_type(config, options)
     if chosen not in INDEXES:
         raise OptionError(f"{INDEX_TYPE.key}={chosen!r} is not one of {', '.join(INDEXES)}", table=config.name)
     index = INDEXES[chosen](config, options)
-    if _is_ours(config):
+    if is_ours(config):
         reason = _other_buckets(config, chosen, stored, options) or _narrower(config, chosen, stored)
         if reason is not None:
             raise OptionError(reason, table=config.name)
@@ -78,17 +78,6 @@ def is_global_anew(options: WriteOptions) -> bool:
     return options.index_type.replace("AUTO", "GLOBAL_SIMPLE").startswith("GLOBAL_")
 
 
-def stored_index_type(config: TableConfig) -> str:
-    """Index type of the table's creation; SIMPLE if nothing is stored."""
-    kept = config.prefixed(STORED_PREFIX).get(INDEX_TYPE.key, "SIMPLE")
-    return INDEX_TYPE.read({INDEX_TYPE.key: kept}).replace("AUTO", "GLOBAL_SIMPLE")
-
-
-def _is_ours(config: TableConfig) -> bool:
-    """True if the table stores its index type; other writers' tables do not."""
-    return INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
-
-
 def keeps_buckets(config: TableConfig, options: WriteOptions) -> bool:
     """True if a write with these options puts keys where the table keeps them, which only bucket indexes can violate.
 
@@ -96,14 +85,14 @@ def keeps_buckets(config: TableConfig, options: WriteOptions) -> bool:
     """
     stored = stored_index_type(config)
     chosen = stored if options.index_type == "AUTO" else options.index_type
-    return not _is_ours(config) or _other_buckets(config, chosen, stored, options) is None
+    return not is_ours(config) or _other_buckets(config, chosen, stored, options) is None
 
 
 def keeps_index(config: TableConfig, options: WriteOptions) -> bool:
     """True if a write with these options finds every key that the table's own index finds. Raises as `keeps_buckets`."""
     stored = stored_index_type(config)
     chosen = stored if options.index_type == "AUTO" else options.index_type
-    return keeps_buckets(config, options) and (not _is_ours(config) or _narrower(config, chosen, stored) is None)
+    return keeps_buckets(config, options) and (not is_ours(config) or _narrower(config, chosen, stored) is None)
 
 
 def _narrower(config: TableConfig, chosen: str, stored: str) -> str | None:

@@ -18,6 +18,8 @@ WRITE_ID_KEY = "lakehouse.write.id"
 """Identifies the write of a commit: given by the caller, or generated; in the extra metadata of every commit of this engine."""
 ROUTE_KEY = "lakehouse.write.route"
 """How a write that looked up keys was planned (`write.routes.Route`), in the extra metadata of its commit."""
+INDEX_KEY = "lakehouse.write.index"
+"""The index by which a write looked up keys, and why (`index.choice`), in the extra metadata of its commit."""
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 
 

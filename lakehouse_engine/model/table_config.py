@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 from lakehouse_engine.compat import StrEnum
 from lakehouse_engine.errors import PropertiesError, UnsupportedTableVersionError
@@ -33,12 +34,30 @@ DELETES_KEY = "lakehouse.deletes"
 UNFINISHED_KEY = "lakehouse.unfinished.build"
 """Builder of the table, set while it is built in several commits and the last one is missing."""
 
+AUTO_INDEX_KEY = "lakehouse.index.auto"
+"""What became of the record index that this engine chose by itself (`AutoIndex`)."""
+
 
 class TableType(StrEnum):
     """Values of `hoodie.table.type`."""
 
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
+
+
+@dataclass(frozen=True, slots=True)
+class AutoIndex:
+    """Value of `AUTO_INDEX_KEY`: `word` is "" (nothing yet, or the index was asked for), BUILT with the newest instant at that time,
+    DROPPED by a user, or DUPLICATES (keys are stored more than once).
+    """
+
+    word: str = ""
+    instant: str = ""
+
+    WORDS: ClassVar[tuple[str, ...]] = ("", "BUILT", "DROPPED", "DUPLICATES")
+
+    def __str__(self) -> str:
+        return f"{self.word} {self.instant}".strip()
 
 
 _LACKING = {
@@ -184,6 +203,18 @@ class TableConfig:
     def unfinished_build(self) -> str | None:
         """Text by which the builder identifies itself, while the table is built in several commits and some are missing."""
         return self.properties.get(UNFINISHED_KEY) or None
+
+    @property
+    def auto_index(self) -> AutoIndex:
+        """Raises `PropertiesError` for a value that this engine does not write."""
+        word, _, instant = (self.properties.get(AUTO_INDEX_KEY) or "").partition(" ")
+        if word not in AutoIndex.WORDS:
+            raise PropertiesError(
+                f"{AUTO_INDEX_KEY}={word!r} is not one of {', '.join(one for one in AutoIndex.WORDS if one)}; remove the property, and this"
+                " engine chooses again",
+                key=AUTO_INDEX_KEY,
+            )
+        return AutoIndex(word, instant)
 
     @property
     def create_schema(self) -> str | None:

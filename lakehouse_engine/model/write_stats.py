@@ -84,7 +84,8 @@ class WriteResult:
     for each table service that was due after the commit and failed; the commit stands. `was_written`: an earlier call with the same
     `write_id` made the commit, and the counts come from it (a row that moved to another partition is a delete and an insert; dropped
     duplicates are unknown). `route`: `SMALL` if this process held the keys of the batch, `LARGE` if they were split into shares; None if
-    rows went straight into new files.
+    rows went straight into new files. `index`: how keys were looked up, and why so; None if none were. `builds_index`: the table
+    had outgrown that, so that a record index was to be built behind the commit.
     """
 
     operation: WriteOperationType
@@ -102,6 +103,8 @@ class WriteResult:
     failed_services: tuple[str, ...] = ()
     was_written: bool = False
     route: str | None = None
+    index: str | None = None
+    builds_index: bool = False
 
     @property
     def rows_affected(self) -> int:

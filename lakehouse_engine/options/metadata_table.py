@@ -7,43 +7,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakehouse_engine.errors import OptionError
-from lakehouse_engine.options.base import Option, boolean, one_of, positive
+from lakehouse_engine.options.base import Option, boolean, positive
+from lakehouse_engine.options.index import BUILT, METADATA_ENABLE, RECORD_INDEX_ENABLE
 from lakehouse_engine.options.write import INDEX_TYPE
 
-METADATA_ENABLE = Option(
-    "hoodie.metadata.enable",
-    one_of("AUTO", "TRUE", "FALSE"),
-    "AUTO",
-    "Whether the table has a metadata table (.hoodie/metadata). AUTO: as it is, or as the indexes need that are asked for. true: it is"
-    " built behind the next write. false: it is dropped behind the next write.",
-)
-_BUILT = " Built behind the next write, and kept from then on; false builds none, and leaves one that is there."
 COLUMN_STATS_ENABLE: Option[bool | None] = Option(
     "hoodie.metadata.index.column.stats.enable",
     boolean,
     None,
-    f"Whether the metadata table has column statistics of every file (column_stats), which filters ask instead of footers.{_BUILT}",
+    f"Whether the metadata table has column statistics of every file (column_stats), which filters ask instead of footers.{BUILT}",
 )
 PARTITION_STATS_ENABLE: Option[bool | None] = Option(
     "hoodie.metadata.index.partition.stats.enable",
     boolean,
     None,
     "Whether the metadata table has column statistics of every partition, for Hudi's readers; in tables of versions 8 and 9, with"
-    f" hoodie.metadata.index.column.stats.enable.{_BUILT}",
+    f" hoodie.metadata.index.column.stats.enable.{BUILT}",
 )
 BLOOM_FILTERS_ENABLE: Option[bool | None] = Option(
     "hoodie.metadata.index.bloom.filter.enable",
     boolean,
     None,
-    f"Whether the metadata table has the Bloom filter of every file (bloom_filters), for Hudi's writers.{_BUILT}",
-)
-RECORD_INDEX_ENABLE: Option[bool | None] = Option(
-    "hoodie.metadata.global.record.level.index.enable",
-    boolean,
-    None,
-    "Whether the metadata table has the place of every record key (record_index), for writes with hoodie.index.type=RECORD_INDEX and for"
-    f" filters by key.{_BUILT}",
-    ("hoodie.metadata.record.index.enable",),
+    f"Whether the metadata table has the Bloom filter of every file (bloom_filters), for Hudi's writers.{BUILT}",
 )
 METADATA_COMPACT_DELTA_COMMITS = Option(
     "hoodie.metadata.compact.max.delta.commits",

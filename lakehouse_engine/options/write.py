@@ -9,6 +9,7 @@ from typing import Any
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options.base import Option, boolean, natural, natural_size, one_of, positive, positive_size, probability
 from lakehouse_engine.options.clustering import ROLLBACK_ON_CONFLICT, UPDATES_STRATEGY
+from lakehouse_engine.options.index import AutoIndexOptions
 
 _GLOBAL_RECORD_LEVEL = "GLOBAL_RECORD_LEVEL_INDEX"
 _OTHER_NAMES = {"RECORD_INDEX": _GLOBAL_RECORD_LEVEL, "RECORD_LEVEL": _GLOBAL_RECORD_LEVEL}
@@ -48,7 +49,8 @@ INDEX_TYPE = Option(
     "hoodie.index.type",
     _index_type,
     "AUTO",
-    "How the file group of a key is found. AUTO: as the table was created (GLOBAL_SIMPLE by default); SIMPLE for another writer's table."
+    "How the file group of a key is found. AUTO: as the table was created; SIMPLE for another writer's table. A table created with AUTO,"
+    " the default, looks into all files (GLOBAL_SIMPLE) while they are few (lakehouse.index.auto.files), and then gets a record index."
     " A write may not ask for an index of one partition where the table's is global. GLOBAL_RECORD_LEVEL_INDEX (RECORD_INDEX, RECORD_LEVEL)"
     " asks the metadata table, which gets a record index then; RECORD_LEVEL_INDEX one of each partition, where Hudi made it.",
 )
@@ -285,6 +287,7 @@ class WriteOptions:
     small_file_limit: int = SMALL_FILE_LIMIT.default
     compression: str = COMPRESSION.default
     index_type: str = INDEX_TYPE.default
+    auto_index: AutoIndexOptions = field(default_factory=AutoIndexOptions)
     update_partition_path: bool = UPDATE_PARTITION_PATH.default
     bloom_fpp: float = _ASKED_FPP
     bloom_type: str = BLOOM_TYPE.default
@@ -323,6 +326,7 @@ class WriteOptions:
             small_file_limit=SMALL_FILE_LIMIT.read(raw),
             compression=COMPRESSION.read(raw),
             index_type=INDEX_TYPE.read(raw),
+            auto_index=AutoIndexOptions.read(raw),
             update_partition_path=UPDATE_PARTITION_PATH.read(raw),
             bloom_fpp=BLOOM_FPP.read(raw) or _bloom_fpp(raw),
             bloom_type=BLOOM_TYPE.read(raw),

@@ -20,6 +20,7 @@ from lakehouse_engine.services.clean import clean, clean_is_due
 from lakehouse_engine.services.compact import is_due, run, schedule, schedule_and_run
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.services.metadata import building
+from lakehouse_engine.services.metadata.automatic import build_record_index
 from lakehouse_engine.services.metadata.upkeep import run_due
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
@@ -30,8 +31,12 @@ _Service = Callable[[TableState], bool]
 """Runs on the current table; True if the table may have changed."""
 
 
-def after_commit(storage: Storage, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> tuple[str, ...]:
-    """Run the services that are due; returns a message for each failure. The caller does not hold the table lock; each service takes it."""
+def after_commit(
+    storage: Storage, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner, *, builds_index: bool = False
+) -> tuple[str, ...]:
+    """Run the services that are due; returns a message for each failure. The caller does not hold the table lock; each service takes it.
+    `builds_index`: the write found that a record index pays (`index.choice`).
+    """
     compaction, clustering = options.compaction, options.clustering
     wanted: list[tuple[str, bool, _Service]] = [
         ("log compaction", compaction.log_inline, lambda state: _compact_logs(state, compaction, write_options, runner)),
@@ -44,6 +49,7 @@ def after_commit(storage: Storage, options: ServiceOptions, write_options: Write
             bool(options.metadata_table.partitions),
             lambda state: _build_metadata_table(state, options.metadata_table.partitions, write_options),
         ),
+        ("building of the record index", builds_index, lambda state: _build_record_index(state, write_options)),
         ("services of the metadata table", True, lambda state: _metadata(state, options, write_options, runner)),
         ("archiving", options.archive.automatic, lambda state: _archive(state, options, write_options)),
     ]
@@ -175,6 +181,10 @@ def _build_metadata_table(state: TableState, wanted: Sequence[str], write_option
     except CommitConflictError as error:
         logger.info("the metadata table of %s is not built now: %s", state.config.name, error)
     return True
+
+
+def _build_record_index(state: TableState, write_options: WriteOptions) -> bool:
+    return build_record_index(state, lock_timeout_ms=write_options.lock_timeout_ms)
 
 
 def _metadata(state: TableState, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import LakehouseError, MissingFileError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.files.base_file import read_base_file
 from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
-from lakehouse_engine.index.registry import stored_index_type
+from lakehouse_engine.index.choice import stored_index_type
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
 from lakehouse_engine.model.logged import LoggedSlice

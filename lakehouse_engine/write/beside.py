@@ -33,15 +33,15 @@ def may_let_go(state: TableState, batches: Batches) -> bool:
     context = batches.context
     if context.is_global and not (context.options.update_partition_path or context.config.rows_keep_partitions):
         return False  # it changes the table's properties first
-    return not _looks_up(batches) or (bool(context.config.partition_fields) and not context.is_global)
+    return not looks_up(batches) or (bool(context.config.partition_fields) and not context.is_global)
 
 
 def reach_of(batches: Batches, partitions: Iterable[str]) -> Reach:
     """Reach of a write with rows in these partitions."""
-    return Reach(frozenset(partitions)) if _looks_up(batches) else ADDING
+    return Reach(frozenset(partitions)) if looks_up(batches) else ADDING
 
 
-def _looks_up(batches: Batches) -> bool:
+def looks_up(batches: Batches) -> bool:
     """True if stored rows decide what happens to the write's rows."""
     request, context = batches.request, batches.context
     if batches.makes_new_groups:

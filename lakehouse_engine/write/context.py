@@ -14,6 +14,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema, with_meta
 from lakehouse_engine.format.table_format import format_of
 from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
+from lakehouse_engine.index.record_level import RecordLevelIndex
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys
 from lakehouse_engine.model.constraints import Generated
@@ -155,7 +156,7 @@ def prepare(state: TableState, request: WriteRequest) -> WriteContext:
     _check_update_columns(config, request, schema)
     updated = _updated_columns(config, request, schema)
     index = load_index(state, request.options)
-    if request.operation in _MERGES and looks_everywhere(request, index):
+    if request.operation in _MERGES and looks_everywhere(request, index) and not _checks_itself(request, index):
         check_complete(state)
     marks = payload.delete_marks({**config.properties, **request.options.delete_marker})
     return WriteContext(
@@ -237,6 +238,11 @@ def looks_everywhere(request: WriteRequest, index: Index) -> bool:
     """True if keys may be looked up in partitions that the batch does not name."""
     looks_up = request.operation is not WriteOperationType.INSERT or looks_up_inserts(request.operation, request.options)
     return request.replaced_rows is not None or (index.is_global and looks_up)
+
+
+def _checks_itself(request: WriteRequest, index: Index) -> bool:
+    """True if the index checks what it finds; a batch that is planned in shares does not ask it (`write.routes`)."""
+    return request.replaced_rows is None and isinstance(index, RecordLevelIndex) and index.checks_partitions
 
 
 def looks_up_inserts(operation: WriteOperationType, options: WriteOptions) -> bool:

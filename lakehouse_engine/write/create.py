@@ -156,7 +156,7 @@ def _check_ordering(spec: TableSpec, schema: pa.Schema, name: str) -> None:
 def _index(options: WriteOptions) -> dict[str, Any]:
     """The complete index settings: a default may change later, but the table's buckets may not."""
     if options.index_type != "BUCKET":
-        return {INDEX_TYPE.key: "GLOBAL_SIMPLE"}
+        return {INDEX_TYPE.key: INDEX_TYPE.default}
     return {NUM_BUCKETS.key: options.num_buckets}
 
 

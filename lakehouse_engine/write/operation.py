@@ -21,15 +21,17 @@ from typing import Any
 
 from lakehouse_engine.commit.beside.clusterings import file_groups, take_over
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
+from lakehouse_engine.commit.metadata_table import drop_chosen_index
 from lakehouse_engine.commit.outcome import write_of
 from lakehouse_engine.commit.overtaken import FINAL, OvertakenError, Reach, check_undisturbed
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.errors import DuplicateKeyError, LakehouseError
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.index.choice import IndexChoice, advise, choose_index, is_own_choice
 from lakehouse_engine.manifest.missing import lost_files
-from lakehouse_engine.model.commit_metadata import ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
+from lakehouse_engine.model.commit_metadata import INDEX_KEY, ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.table_config import ROWS_KEEP_PARTITIONS_KEY
@@ -42,7 +44,7 @@ from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
-from lakehouse_engine.write.beside import ADDING, may_let_go, reach_of
+from lakehouse_engine.write.beside import ADDING, looks_up, may_let_go, reach_of
 from lakehouse_engine.write.context import prepare
 from lakehouse_engine.write.locate.indexed_once import check_indexed_once
 from lakehouse_engine.write.request import WriteRequest
@@ -168,6 +170,7 @@ class _Steps:
         self.keeps_lock = keeps_lock
         self.request, self.context = batches.request, batches.context
         self._route: Route | None = None
+        self._choice: IndexChoice | None = None
 
     def run(self) -> WriteResult:
         if self.request.operation is WriteOperationType.DELETE_PARTITION:
@@ -230,6 +233,9 @@ class _Steps:
             return self._unchanged(places, plan.dropped)
         self._tell_readers()
         self._route = plan.route
+        if looks_up(self.batches):
+            self._choice = choose_index(self.transaction.state, self.request.options)
+            advise(self.transaction.state, self._choice)
         profile = plan.profile()
         self._take_over(file_groups((path, [stat.file_id for stat in stats]) for path, stats in profile.items()))
         self.transaction.inflight(self._noted(partition_to_write_stats=profile))
@@ -312,6 +318,7 @@ class _Steps:
                 **self.request.extra_metadata,
                 **self._name(),
                 **({} if self._route is None else {ROUTE_KEY: str(self._route)}),
+                **({} if self._choice is None else {INDEX_KEY: str(self._choice)}),
                 SCHEMA_KEY: self.context.table_avro_schema,
                 **checksum_metadata(written),
             },
@@ -324,11 +331,20 @@ class _Steps:
         else:
             self._check_keys(self.transaction.state, metadata)
             self.transaction.complete(metadata)
-        return result_of(self.transaction.state, self.transaction.instant_time, metadata, dropped=dropped, moves=moves)
+        builds = self._choice is not None and self._choice.is_due
+        state, instant = self.transaction.state, self.transaction.instant_time
+        return result_of(state, instant, metadata, dropped=dropped, moves=moves, builds_index=builds)
 
     def _check_keys(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
-        if self.request.replaced_rows is None:
+        """Raise as `check_indexed_once`, unless the record index is the choice of this engine: then the index goes, and the write stays."""
+        if self.request.replaced_rows is not None:
+            return
+        try:
             check_indexed_once(now, self.transaction.instant_time, metadata)
+        except DuplicateKeyError as error:
+            if not is_own_choice(now.config, self.request.options):
+                raise
+            drop_chosen_index(now, error.context["key"])
 
     def _check_again(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
         """Check that what was read for the write is unchanged when it is committed.

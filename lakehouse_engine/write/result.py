@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse_engine.model.commit_metadata import ROUTE_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import INDEX_KEY, ROUTE_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
@@ -11,7 +11,14 @@ _NEW_GROUP = "null"
 
 
 def result_of(
-    state: TableState, instant: str, metadata: HoodieCommitMetadata, *, dropped: int = 0, moves: int = 0, was_written: bool = False
+    state: TableState,
+    instant: str,
+    metadata: HoodieCommitMetadata,
+    *,
+    dropped: int = 0,
+    moves: int = 0,
+    was_written: bool = False,
+    builds_index: bool = False,
 ) -> WriteResult:
     """What a commit did. A record that changed partition (`moves`) is an update, although it was deleted and inserted.
 
@@ -36,6 +43,8 @@ def result_of(
         duplicates_dropped=dropped,
         was_written=was_written,
         route=metadata.extra_metadata.get(ROUTE_KEY),
+        index=metadata.extra_metadata.get(INDEX_KEY),
+        builds_index=builds_index,
     )
 
 

@@ -20,6 +20,7 @@ from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import EVERY_ROW, Batches
+from lakehouse_engine.write.context import looks_everywhere
 from lakehouse_engine.write.locate.kept_deletions import check_none_is_kept
 from lakehouse_engine.write.locate.numbered import numbered_rows, unfound
 from lakehouse_engine.write.locate.target import Target, Write
@@ -130,6 +131,8 @@ class _Planning:
             check_found=self._check_found,
         )
         partitions = shares.partitions()
+        if not self.all_new and looks_everywhere(batches.request, batches.context.index):
+            check_complete(self.state)
         self._check(partitions)
         plan = shares.plan(partitions)
         return PlannedWrite(plan, Route.LARGE, partitions, plan.duplicates)

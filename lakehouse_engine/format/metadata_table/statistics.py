@@ -64,8 +64,10 @@ def stats_bounds(stats: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array
 
 
 def fold_stats(codes: npt.NDArray[np.int64], count: int, stats: pa.Array) -> pa.Array:
-    """Merge statistics, given in order of time, into one for each code."""
+    """Merge statistics, given in order of time, into one for each code; each code has some."""
     order = np.argsort(codes, kind="stable")
+    if not pc.any(pc.or_(_flag(stats, "isTightBound"), _flag(stats, "isDeleted"))).as_py():
+        return _fold_pairs(codes[order], stats.take(pa.array(order)))
     first = np.searchsorted(codes[order], np.arange(count))
     turn = np.empty(len(codes), np.int64)
     turn[order] = np.arange(len(codes)) - first[codes[order]]
@@ -77,6 +79,21 @@ def fold_stats(codes: npt.NDArray[np.int64], count: int, stats: pa.Array) -> pa.
         places[codes[rows]] = count + np.arange(len(rows))
         folded = pa.concat_arrays([folded, merged]).take(pa.array(places))
     return folded
+
+
+def _fold_pairs(codes: npt.NDArray[np.int64], stats: pa.Array) -> pa.Array:
+    """Fold statistics that are sorted by their code, of which none replaces another, so that neighbours may be merged first."""
+    while len(codes) > 1 and bool((codes[1:] == codes[:-1]).any()):
+        begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+        turn = np.arange(len(codes)) - np.repeat(begins, np.diff([*begins, len(codes)]))
+        kept = np.flatnonzero(turn % 2 == 0)
+        has_next = np.isin(kept + 1, np.flatnonzero(turn % 2 == 1))
+        pairs = kept[has_next]
+        merged = merge_stats(stats.take(pa.array(pairs)), stats.take(pa.array(pairs + 1)))
+        places = kept.copy()
+        places[has_next] = len(codes) + np.arange(len(pairs))
+        stats, codes = pa.concat_arrays([stats, merged]).take(pa.array(places)), codes[kept]
+    return stats
 
 
 def merge_stats(older: pa.Array, newer: pa.Array) -> pa.Array:
@@ -118,6 +135,9 @@ def _extreme(older: pa.Array, newer: pa.Array, is_decimal: pa.Array, joined: pa.
     children, branches = [], np.zeros(len(newer), np.int64)
     for field in bounds_type():
         pair = [_member(values, field.name) for values in (older, newer)]
+        if all(values.null_count == len(values) for values in pair):
+            children.append(pair[1])
+            continue
         there = pc.or_(pair[0].is_valid(), pair[1].is_valid())
         branches += np.asarray(there)
         if field.type.num_fields == 1 and field.name != "ArrayWrapper":
@@ -134,6 +154,8 @@ def _extreme(older: pa.Array, newer: pa.Array, is_decimal: pa.Array, joined: pa.
 def _member(values: pa.Array, name: str) -> pa.Array:
     """A member of a struct; null, with its contents, where the struct is null."""
     member = values.field(name)
+    if member.null_count == len(member):
+        return member
     return pc.if_else(pc.and_(values.is_valid(), member.is_valid()), member, pa.scalar(None, member.type))
 
 

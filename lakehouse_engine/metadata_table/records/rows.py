@@ -18,19 +18,30 @@ from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.view.table_state import TableState
 
+_TOGETHER = 64 * 1024
+"""Rows of small files that are given together: what is done with a table of them costs the same for few rows."""
+
 
 def row_locations(data: TableState, slices: Iterable[FileSlice]) -> Iterator[pa.Table]:
-    """Key and location of each row of the slices, merged with their logs, in the columns of `LOCATED`; at least one table a slice.
+    """Key and location of each row of the slices, merged with their logs, in the columns of `LOCATED`; rows of small files come together.
 
-    The instant is that of the slice. One row group of keys, and the outcome of one slice's logs, are in memory at a time.
+    The instant is that of the slice. One row group of keys (of small ones several, up to `_TOGETHER` rows and one more), and the outcome of
+    one slice's logs, are in memory at a time.
 
     Raises `UnsupportedTableError` for a table without meta columns, and as `SliceReader.stream`.
     """
     moments = InstantMoments.of(data)
+    held, count = [], 0
     for piece, streamed in slice_streams(data, slices, [RECORD_KEY]):
         millis = moments.millis(piece.base_instant)
         for rows in streamed:
-            yield _located(rows, piece, millis)
+            held.append(_located(rows, piece, millis))
+            count += rows.num_rows
+            if count >= _TOGETHER:
+                yield pa.concat_tables(held)
+                held, count = [], 0
+    if held:
+        yield pa.concat_tables(held)
 
 
 def slice_streams(data: TableState, slices: Iterable[FileSlice], columns: Sequence[str]) -> Iterator[tuple[FileSlice, Iterator[pa.Table]]]:

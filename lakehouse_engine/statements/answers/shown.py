@@ -241,7 +241,7 @@ def _table_lines(run: Execution, table: HoodieTable, name: RelationName) -> list
 def _own_options(config: TableConfig) -> dict[str, str]:
     """Properties that a table made without options would not have."""
     payload = PAYLOADS[usual_payload(config.ordering_fields)].java_class
-    usual = {INDEX_TYPE.key: "GLOBAL_SIMPLE", "hoodie.compaction.payload.class": payload, HIVE_STYLE: "true", URL_ENCODE: "true"}
+    usual = {INDEX_TYPE.key: INDEX_TYPE.default, "hoodie.compaction.payload.class": payload, HIVE_STYLE: "true", URL_ENCODE: "true"}
     soft = {DELETES_KEY: "soft"} if config.deletes_softly else {}
     return {key: value for key, value in options_of(config).items() if usual.get(key) != value} | soft
 

@@ -31,6 +31,8 @@ def test_info_says_keys_newest_commit_and_size(warehouse: Warehouse) -> None:
     assert facts["record_key"] == ["order_id"]
     assert facts["partition_by"] == ["day"]
     assert facts["latest_instant"] == warehouse.second
+    assert facts["index"] == "GLOBAL_SIMPLE: 2 base files, and a record index pays above 500 (lakehouse.index.auto.files)"
+    assert facts["metadata_table"] == []
     assert (facts["commits"], facts["partitions"], facts["base_files"]) == (2, 2, 2)
     assert facts["bytes"] == sum(path.stat().st_size for path in warehouse.root.rglob(f"*{warehouse.second}.parquet"))
 

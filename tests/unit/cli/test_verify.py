@@ -88,7 +88,7 @@ def test_a_key_in_two_partitions_is_a_duplicate_only_where_keys_are_unique_in_th
     moved = orders(range(1), "moved").set_column(5, "day", pa.array(["2026-01-02"]))
     warehouse.table.bulk_insert(moved)
     assert not verify(warehouse.table.state).ok
-    edit_properties(warehouse.table.path, {"index.type=GLOBAL_SIMPLE": "index.type=SIMPLE"})
+    edit_properties(warehouse.table.path, {"index.type=AUTO": "index.type=SIMPLE"})
     assert verify(TableState.load(LocalStorage(warehouse.table.path))).ok
 
 
