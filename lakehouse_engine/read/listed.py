@@ -6,6 +6,7 @@ demand and it lacks, or another size, makes the reading list the table. Base fil
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +24,8 @@ from lakehouse_engine.storage.base import Listing, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.view.listings.listing import Lister
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
 
 FROM_PARTITIONS = 8
 """Number of partitions from which on the metadata table is asked for their files: it is opened with fewer requests than list them."""
@@ -88,6 +91,9 @@ class FilesLister:
 
     def forget(self, partition_path: str | None = None) -> None:
         if partition_path is None:
+            if self._is_told:
+                name, root = self.trusted.data.config.name, self.trusted.data.storage.root
+                logger.warning("%s (%s) is listed: the files in its metadata table are not those that its commits demand", name, root)
             self._found.clear()
             self._paths, self._is_told, self._lists = None, False, True
         else:

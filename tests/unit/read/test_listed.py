@@ -187,7 +187,7 @@ def test_a_metadata_table_that_lags_is_not_believed(
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("wrong", ["lacks", "size"])
 def test_a_metadata_table_that_contradicts_the_commits_is_not_believed(
-    bucket: ObjectStorage, calls: Calls, monkeypatch: pytest.MonkeyPatch, kind: str, wrong: str
+    bucket: ObjectStorage, calls: Calls, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: str, wrong: str
 ) -> None:
     expected = table_in(bucket, kind).to_arrow()
     real = listed._stored
@@ -202,6 +202,7 @@ def test_a_metadata_table_that_contradicts_the_commits_is_not_believed(
     calls.take()
     assert_same_rows(HoodieTable(bucket).to_arrow(), expected)
     assert calls.take() == [""]
+    assert "are not those that its commits demand" in caplog.text
 
 
 def test_a_metadata_table_that_knows_no_partition_is_not_believed(
