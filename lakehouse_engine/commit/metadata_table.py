@@ -42,10 +42,10 @@ class MetadataTableUpkeep:
         """Drop what cannot be kept up, and what a program that ignored the metadata table left behind."""
         if not is_in_use(state):
             return drop_metadata_table(state, "no partition of it is complete")
-        unkept = unkept_partitions(state)
-        if unkept:
-            state = drop_partitions(state, unkept)
         try:
+            unkept = unkept_partitions(state)
+            if unkept:
+                state = drop_partitions(state, unkept)
             unknown = unknown_instants(MetadataTable.open(state))
         except _BROKEN as error:
             return drop_metadata_table(state, f"it cannot be read ({error.message})")

@@ -13,8 +13,9 @@ from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.reader import HFileReader
 from lakehouse_engine.format.metadata_table.merging import Layer, Records, Winners, merged, newest
 from lakehouse_engine.format.metadata_table.schema import payload_schema
-from lakehouse_engine.metadata_table.groups import Select, Validity, layers_of
+from lakehouse_engine.metadata_table.groups import LayerSource, Select, Validity, layers_of, sources_of
 from lakehouse_engine.metadata_table.partitions import FILES, data_partition, group_number, group_numbers, merging_of
+from lakehouse_engine.metadata_table.written import check_whole
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.view.table_state import TableState
@@ -26,7 +27,8 @@ METADATA_TABLE = ".hoodie/metadata"
 class MetadataTable:
     """Metadata table of `data`, with its own `state`. Made by `open`.
 
-    Methods raise `StoredFileNotFoundError` if a file of it is gone, and `FormatError` or `CorruptLogError` if one is damaged.
+    Methods raise `MissingFileError` or `StoredFileNotFoundError` if a file of it is gone, and `FormatError` or `CorruptLogError` if one is
+    damaged.
     """
 
     data: TableState
@@ -48,10 +50,14 @@ class MetadataTable:
         return self.data.config.metadata_partitions
 
     def groups(self, partition: str) -> list[FileSlice]:
-        """Newest slice of each file group, by file ids. Raises `UnavailableError` if the partition is not complete."""
+        """Newest slice of each file group, by file ids.
+
+        Raises `UnavailableError` if the partition is not complete, and as `check_whole`.
+        """
         if partition not in self.partitions:
             raise UnavailableError(f"the metadata table of {self.data.config.name} has no partition {partition}", partition=partition)
         if partition not in self._slices:
+            check_whole(self.state, partition, self._validity.pending)
             self._slices[partition] = self.state.view.latest_slices(partition)
         return self._slices[partition]
 
@@ -92,6 +98,10 @@ class MetadataTable:
 
     def _merged(self, partition: str, piece: FileSlice, select: Select) -> Records:
         return merged(self._layers(partition, piece, select), merging_of(partition))
+
+    def sources(self, piece: FileSlice) -> list[LayerSource]:
+        """Where the entries of a group come from, the base file first."""
+        return sources_of(piece, self._validity)
 
     def _layers(self, partition: str, piece: FileSlice, select: Select) -> list[Layer]:
         return layers_of(piece, self._validity, select)
