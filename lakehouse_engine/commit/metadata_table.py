@@ -47,10 +47,10 @@ class MetadataTableUpkeep:
         state = _settled(state)
         if not is_in_use(state):
             return drop_metadata_table(state, "no partition of it is complete")
-        unkept = unkept_partitions(state)
-        if unkept:
-            state = drop_partitions(state, unkept)
         try:
+            unkept = unkept_partitions(state)
+            if unkept:
+                state = drop_partitions(state, unkept)
             unknown = unknown_instants(MetadataTable.open(state))
         except _BROKEN as error:
             return drop_metadata_table(state, f"it cannot be read ({error.message})")

@@ -7,7 +7,7 @@ Tombstones are left out, because nothing is below the new base file; removals of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
@@ -15,16 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.errors import MetadataError, StoredFileNotFoundError
-from lakehouse_engine.files.base_file import missing_file
-from lakehouse_engine.format.file_names import PARTITION_METAFILE
+from lakehouse_engine.errors import MetadataError
 from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.reader import HFileReader
 from lakehouse_engine.format.hfile.writer import sorted_cells
 from lakehouse_engine.format.metadata_table.merging import Layer, Merging, Winners, merged, newest, tombstones
 from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
 from lakehouse_engine.format.metadata_table.schema import record_schema, stored_schema
-from lakehouse_engine.format.partition_metafile import parse_partition_metafile
 from lakehouse_engine.metadata_table.groups import LayerSource
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -39,46 +36,6 @@ _PIECE = 4 * 1024 * 1024
 def last_delta_commit(metadata: TableState) -> str:
     """The newest completed delta commit by requested time; "" if there is none."""
     return latest(one.requested_time for one in metadata.timeline.completed() if one.action is Action.DELTA_COMMIT)
-
-
-def unmerged(metadata: TableState) -> list[Instant]:
-    """Completed delta commits that the last completed compaction does not include, in time order; all of them before the first one.
-
-    What they logged is in no base file yet (`view.slicing.slice_of`).
-    """
-    done = metadata.timeline.completed()
-    compactions = [one.requested_time for one in done if one.action is Action.COMMIT]
-    written = done.filter(lambda one: one.action is Action.DELTA_COMMIT)
-    return list(written.newer_than(compactions[-1]) if compactions else written)
-
-
-def check_whole(metadata: TableState, partitions: Collection[str]) -> None:
-    """Raise `MissingFileError` if a file of one of these partitions is gone: a compaction would lose its records for good.
-
-    Looked for is what the last compaction wrote and what was written since. A partition that was built again since has other files.
-    """
-    done = metadata.timeline.completed()
-    compactions = [one for one in done if one.action is Action.COMMIT]
-    for partition in partitions:
-        there = {entry.name for entry in metadata.storage.list(partition)}
-        built = built_at(metadata, partition)
-        for instant in (*compactions[-1:], *unmerged(metadata)):
-            if metadata.order.is_after(built, instant.requested_time):
-                continue
-            for stat in metadata.commit_metadata(instant).partition_to_write_stats.get(partition, ()):
-                path = stat.path or ""
-                if path.rpartition("/")[2] not in there:
-                    reason = "build the metadata table again (`lakehouse metadata rebuild`)"
-                    raise missing_file(path, reason, instant=instant.requested_time)
-
-
-def built_at(metadata: TableState, partition: str) -> str:
-    """The instant of a partition's build. Raises `MissingFileError` without its metafile."""
-    path = f"{partition}/{PARTITION_METAFILE}"
-    try:
-        return parse_partition_metafile(metadata.storage.read(path))[0]
-    except StoredFileNotFoundError as error:
-        raise missing_file(path, "build the metadata table again (`lakehouse metadata rebuild`)") from error
 
 
 def blocked_by(data: TableState, metadata: TableState) -> Instant | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakehouse_engine.metadata_table.compaction import built_at
 from lakehouse_engine.metadata_table.partitions import FILES
 from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.metadata_table.written import built_at
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.order import is_later
 

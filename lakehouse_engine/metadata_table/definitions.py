@@ -17,4 +17,9 @@ def stored_definitions(data: TableState) -> dict[str, IndexDefinition]:
     except StoredFileNotFoundError:
         return {}
     except FormatError as error:
-        raise FormatError(f"{path!r} cannot be used: {error.message}", path=path, table=data.config.name) from error
+        raise FormatError(
+            f"{path!r} cannot be used: {error.message}; restore the file from a backup, or delete it, build the metadata table again"
+            " (`lakehouse metadata rebuild`), and create the secondary and expression indexes again",
+            path=path,
+            table=data.config.name,
+        ) from error

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,6 @@ from lakehouse_engine.errors import UnavailableError
 from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file, write_token
 from lakehouse_engine.format.hfile.cells import Cells
-from lakehouse_engine.format.hfile.reader import open_hfile
 from lakehouse_engine.format.hfile.writer import sorted_cells
 from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
 from lakehouse_engine.format.log.delete_block import encode_delete_content
@@ -25,15 +26,14 @@ from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.format.metadata_table.merging import Records
 from lakehouse_engine.format.metadata_table.payload import encode_payloads
-from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO, record_schema
+from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.metadata_table.building.groups import open_group
 from lakehouse_engine.metadata_table.compaction import planned_slice
 from lakehouse_engine.metadata_table.completeness import is_built_in, is_in_a_build
-from lakehouse_engine.metadata_table.groups import source_of
 from lakehouse_engine.metadata_table.opened import FIRST_TOKEN
 from lakehouse_engine.metadata_table.partitions import FILES, RECORD_INDEX, data_partition, group_number, group_numbers, record_index_group
 from lakehouse_engine.metadata_table.table import MetadataTable
-from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
+from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
@@ -79,16 +79,8 @@ def encoded(schema_text: str, records: Records) -> Cells:
 
 def schema_in_use(table: MetadataTable) -> str:
     """Avro schema of the newest file of the partition `files`, which new entries keep (section 4.1)."""
-    for piece in table.groups(FILES):
-        for log in reversed(piece.log_files):
-            for block in read_blocks(mapped(table.state.storage, log.path)):
-                if block.type is BlockType.HFILE_DATA and block.schema:
-                    return block.schema
-        if piece.base_file is not None:
-            info = open_hfile(source_of(table.state.storage, piece.base_file)).info
-            if SCHEMA_INFO in info:
-                return info[SCHEMA_INFO].decode("utf-8")
-    return record_schema(table.data.config.version)
+    texts = (source.schema for piece in table.groups(FILES) for source in reversed(table.sources(piece)) if source.schema)
+    return next(texts, None) or record_schema(table.data.config.version)
 
 
 def write_delta(table: MetadataTable, instant_time: str, changes: Changes, schema_text: str, completed_at: str | None) -> None:
@@ -117,7 +109,7 @@ def _metadata(stats: dict[str, tuple[HoodieWriteStat, ...]], schema_text: str) -
     return HoodieCommitMetadata(
         partition_to_write_stats=stats,
         operation_type=WriteOperationType.UPSERT_PREPPED,
-        extra_metadata={SCHEMA_KEY: _without_meta_fields(schema_text)},
+        extra_metadata={SCHEMA_KEY: _without_meta_fields(schema_text), **checksum_metadata(chain.from_iterable(stats.values()))},
     )
 
 
@@ -167,6 +159,7 @@ def _log(
         file_size_in_bytes=len(content),
         log_version=log.version,
         log_offset=0,
+        checksum=f"{crc32(content):08x}",
         base_file="" if piece.base_file is None else piece.base_file.name,
         log_files=(*(one.name for one in piece.log_files if shares_slice), log.name),
     )

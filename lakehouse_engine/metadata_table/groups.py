@@ -6,8 +6,9 @@ A block counts if its delta commit is completed in the metadata table and not pe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -21,8 +22,10 @@ from lakehouse_engine.format.log.hfile_block import open_hfile_block
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.metadata_table.merging import Layer
 from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO
+from lakehouse_engine.metadata_table.written import WAY_OUT, log_promises
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.logged import LogPromise
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import identity_of
 from lakehouse_engine.storage.os_errors import as_storage_errors
@@ -64,12 +67,14 @@ class Validity:
     metadata: TableState
     pending: frozenset[str]
     completed: dict[str, Instant]
+    promises: Callable[[], Mapping[str, list[LogPromise]]]
+    """What delta commits wrote to log files, by path; read when it is first asked for."""
 
     @classmethod
     def of(cls, metadata: TableState, data: TableState) -> Validity:
         pending = frozenset(one.requested_time for one in data.timeline.pending())
         completed = {one.requested_time: one for one in metadata.timeline.completed().writes()}
-        return cls(metadata, pending, completed)
+        return cls(metadata, pending, completed, cache(partial(log_promises, metadata)))
 
     def counts(self, instant_time: str, log: LogFile) -> bool:
         """True if blocks of that instant in the log file count."""
@@ -118,8 +123,11 @@ def sources_of(piece: FileSlice, validity: Validity) -> list[LayerSource]:
     storage = validity.metadata.storage
     base = piece.base_file
     sources = [_deletions(_NO_KEYS, _as_is) if base is None else _base_source(storage, base)]
-    blocks = [(log, block) for log in piece.log_files for block in read_blocks(mapped(storage, log.path))]
+    contents = [(log, mapped(storage, log.path)) for log in piece.log_files]
+    blocks = [(log, block) for log, content in contents for block in read_blocks(content)]
     taken_back = {block.target_instant_time for _, block in blocks if block.is_rollback}
+    for log, content in contents:
+        _check_promises(log, content, [block for owner, block in blocks if owner is log], validity, taken_back)
     for log, block in blocks:
         instant_time = block.instant_time
         if block.type is BlockType.CORRUPT and (instant_time is None or instant_time not in taken_back):
@@ -139,7 +147,7 @@ def _deletions(keys: pa.Array, damaged: Callable[[FormatError], FormatError]) ->
 
 def _base_source(storage: Storage, file: BaseFile) -> LayerSource:
     def damaged(error: FormatError) -> FormatError:
-        return FormatError(f"the base file {file.path!r} of the metadata table is damaged: {error.message}", path=file.path)
+        return FormatError(f"the base file {file.path!r} of the metadata table is damaged: {error.message}; {WAY_OUT}", path=file.path)
 
     try:
         reader = open_hfile(source_of(storage, file))
@@ -167,6 +175,20 @@ def _block_sources(log: LogFile, block: LogBlock) -> list[LayerSource]:
     raise UnsupportedTableError(f"the metadata table has log blocks of type {block.type.name}, which are not read there", path=log.path)
 
 
+def _check_promises(
+    log: LogFile, content: bytes | memoryview, blocks: Sequence[LogBlock], validity: Validity, taken_back: Collection[str | None]
+) -> None:
+    """Raise `CorruptLogError` if the log file lacks what a delta commit that counts wrote to it."""
+    for promise in validity.promises().get(log.path, ()):
+        time = promise.instant_time
+        if time in taken_back or not validity.counts(time, log):
+            continue
+        if not promise.kept(content):
+            raise _corrupt(log, time, promise.start or 0, "its bytes fail their checksum")
+        if not any(block.instant_time == time for block in blocks):
+            raise _corrupt(log, time, promise.start or 0, f"it has no block of {time}, which wrote to it")
+
+
 def _check_damage(log: LogFile, block: LogBlock, validity: Validity) -> None:
     """Raise `CorruptLogError` if the damaged bytes may belong to a delta commit that counts."""
     instant_time = block.instant_time
@@ -175,5 +197,9 @@ def _check_damage(log: LogFile, block: LogBlock, validity: Validity) -> None:
 
 
 def _damaged(log: LogFile, block: LogBlock, damage: str) -> CorruptLogError:
-    message = f"the log file {log.path!r} of the metadata table is damaged at byte {block.offset}: {damage}"
-    return CorruptLogError(message, path=log.path, instant=block.instant_time)
+    return _corrupt(log, block.instant_time, block.offset, damage)
+
+
+def _corrupt(log: LogFile, instant_time: str | None, offset: int, damage: str) -> CorruptLogError:
+    message = f"the log file {log.path!r} of the metadata table is damaged at byte {offset}: {damage}; {WAY_OUT}"
+    return CorruptLogError(message, path=log.path, instant=instant_time)

@@ -13,9 +13,10 @@ from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.reader import HFileReader
 from lakehouse_engine.format.metadata_table.merging import Layer, Records, Winners, merged, newest
 from lakehouse_engine.format.metadata_table.schema import payload_schema
-from lakehouse_engine.metadata_table.groups import Select, Validity, layers_of
+from lakehouse_engine.metadata_table.groups import LayerSource, Select, Validity, layers_of, sources_of
 from lakehouse_engine.metadata_table.opened import opened_groups
 from lakehouse_engine.metadata_table.partitions import FILES, data_partition, group_number, group_numbers, merging_of
+from lakehouse_engine.metadata_table.written import check_whole
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.view.table_state import TableState
@@ -27,7 +28,8 @@ METADATA_TABLE = ".hoodie/metadata"
 class MetadataTable:
     """Metadata table of `data`, with its own `state`. Made by `open`.
 
-    Methods raise `StoredFileNotFoundError` if a file of it is gone, and `FormatError` or `CorruptLogError` if one is damaged.
+    Methods raise `MissingFileError` or `StoredFileNotFoundError` if a file of it is gone, and `FormatError` or `CorruptLogError` if one is
+    damaged.
     """
 
     data: TableState
@@ -57,17 +59,22 @@ class MetadataTable:
         return (*self.partitions, *(name for name in built if self._listed(name)))
 
     def groups(self, partition: str) -> list[FileSlice]:
-        """Newest slice of each file group, by file ids. Raises `UnavailableError` if the partition is not `kept`."""
+        """Newest slice of each file group, by file ids.
+
+        Raises `UnavailableError` if the partition is not `kept`, and as `check_whole` for a complete one.
+        """
         if partition not in self.kept:
             raise UnavailableError(f"the metadata table of {self.data.config.name} has no partition {partition}", partition=partition)
         return self._listed(partition)
 
     def _listed(self, partition: str) -> list[FileSlice]:
         if partition not in self._slices:
-            is_complete = partition in self.partitions
-            found = self.state.view.latest_slices(partition) if is_complete else opened_groups(self.state, partition)
-            self._slices[partition] = found
+            self._slices[partition] = self._complete(partition) if partition in self.partitions else opened_groups(self.state, partition)
         return self._slices[partition]
+
+    def _complete(self, partition: str) -> list[FileSlice]:
+        check_whole(self.state, partition, self._validity.pending)
+        return self.state.view.latest_slices(partition)
 
     def records(self, partition: str) -> Iterator[Records]:
         """All records, one file group at a time."""
@@ -106,6 +113,10 @@ class MetadataTable:
 
     def _merged(self, partition: str, piece: FileSlice, select: Select) -> Records:
         return merged(self._layers(partition, piece, select), merging_of(partition))
+
+    def sources(self, piece: FileSlice) -> list[LayerSource]:
+        """Where the entries of a group come from, the base file first."""
+        return sources_of(piece, self._validity)
 
     def _layers(self, partition: str, piece: FileSlice, select: Select) -> list[Layer]:
         return layers_of(piece, self._validity, select)

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lakehouse_engine.metadata_table.answers import LISTED, Statistics, column_statistics
+from lakehouse_engine.metadata_table.building.plans import is_built_elsewhere
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.metadata_table.trusted import Trusted
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.keys import RECORD_KEY, FileGroupId
 from lakehouse_engine.read.guarantees import Bounds
 from lakehouse_engine.read.points import groups_with_keys
@@ -152,7 +152,7 @@ class _OfColumn:
 
 def _are_ours(state: TableState) -> bool:
     """True if this engine made all statistics, as far as the timeline tells: no other program wrote the table, or built an index of it."""
-    return not may_be_foreign(state) and not any(one.action is Action.INDEXING for one in state.timeline)
+    return not may_be_foreign(state) and not is_built_elsewhere(state)
 
 
 def _instants_of_others(state: TableState) -> frozenset[str]:

@@ -14,9 +14,11 @@ from click.testing import CliRunner
 from lakehouse_engine.cli.main import cli
 from lakehouse_engine.errors import UnavailableError
 from lakehouse_engine.format.hfile.cells import Cells
-from lakehouse_engine.format.log.blocks import BlockType
+from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
+from lakehouse_engine.format.log.delete_block import encode_delete_content
 from lakehouse_engine.format.log.hfile_block import open_hfile_block, render_hfile_block
 from lakehouse_engine.format.log.reader import read_blocks
+from lakehouse_engine.format.log.writer import render_block
 from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
 from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.plans import HoodieRestoreMetadata
@@ -83,12 +85,14 @@ def newest_log(folder: Path, group: str) -> Path:
 
 
 def rewrite(path: Path, change: Callable[[Cells, str], Cells]) -> None:
-    """Another HFile block in place of that of a log file."""
+    """Another HFile block in place of that of a log file, and one without keys behind it, so that the file is no shorter."""
     (block, *_) = [one for one in read_blocks(path.read_bytes()) if one.type is BlockType.HFILE_DATA]
     assert block.instant_time is not None
     assert block.schema is not None
     changed = change(open_hfile_block(block).read_all(), block.schema)
-    path.write_bytes(render_hfile_block(block.instant_time, block.schema, changed))
+    header: dict[int, str] = {HeaderKey.INSTANT_TIME: block.instant_time, HeaderKey.SCHEMA: " " * path.stat().st_size}
+    nothing = render_block(BlockType.DELETE, header, encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string())))
+    path.write_bytes(render_hfile_block(block.instant_time, block.schema, changed) + nothing)
 
 
 def narrow(cells: Cells, schema: str) -> Cells:

@@ -9,8 +9,8 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.format.hfile.reader import InMemory, open_hfile
-from lakehouse_engine.metadata_table.compaction import unmerged
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable
+from lakehouse_engine.metadata_table.written import unmerged
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.options import MetadataTableOptions, ServiceOptions

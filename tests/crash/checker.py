@@ -280,7 +280,8 @@ def check_recovered(storage: Storage, found: Found, *, services: Iterable[str] =
     under_way = {f".hoodie/.temp/{time}{end}" for time in found.pending for end in ("/", ".open", ".completes")}
     expect(all(path.startswith(tuple(under_way)) for path in left) if under_way else not left, f"left in .temp: {left}")
     check_no_orphans(storage, found, late)
-    expect(storage.head(".hoodie/metadata") is None, "the metadata table is stale")
+    is_named = re.search(rb"^hoodie\.table\.metadata\.partitions=.", storage.read(".hoodie/hoodie.properties"), re.MULTILINE)
+    expect(is_named or storage.head(".hoodie/metadata") is None, "the metadata table is stale")
     properties = storage.read(".hoodie/hoodie.properties").decode()
     expect("hoodie.table.metadata.partitions=files" not in properties, "the properties name a metadata table that is gone")
 

@@ -7,19 +7,17 @@ from contextlib import suppress
 import pytest
 
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError
-from lakehouse_engine.metadata_table.building.build import PARTITIONS
-from lakehouse_engine.metadata_table.partitions import PARTITION_STATS
 from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.services.metadata.building import build
 from lakehouse_engine.services.metadata.indexes import create
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.verify.metadata_table import check_metadata_table
 from lakehouse_engine.view.table_state import TableState
 from tests.crash.checker import check_rows, look
 from tests.crash.harness import at
 from tests.crash.scenarios import CASES, CASES_OF_9, COLUMNS, PROBES, Case, batch, by_key, copy_of, open_table
+from tests.support.metadata_checks import buildable, check_metadata
 
 _NAMES = ("upsert", "delete", "insert overwrite", "delete partitions", "compaction run", "clustering run", "rollback", "restore", "clean")
 FOLLOWED = [case for case in (*CASES, *CASES_OF_9) if case.scenario.name in _NAMES or case.scenario.name.startswith("rollback of")]
@@ -28,9 +26,8 @@ FOLLOWED = [case for case in (*CASES, *CASES_OF_9) if case.scenario.name in _NAM
 def with_metadata_table(case: Case) -> MemoryStorage:
     """The scenario's table with every partition of a metadata table; as it is, if something is pending there."""
     storage = copy_of(case.setup().storage)
-    names = [name for name in PARTITIONS if case.version != 6 or name != PARTITION_STATS]
     try:
-        build(storage, names, lock_timeout_ms=1000)
+        build(storage, buildable(TableState.load(storage)), lock_timeout_ms=1000)
     except LakehouseError:
         pytest.skip("a plan is pending, which a build waits for")
     return storage
@@ -38,14 +35,9 @@ def with_metadata_table(case: Case) -> MemoryStorage:
 
 def check(storage: Storage, *, may_be_gone: bool) -> bool:
     """Whether there is a metadata table; nothing is wrong with it."""
-    state = TableState.load(storage)
-    if not state.config.metadata_partitions:
-        assert may_be_gone, "the metadata table is gone"
-        assert not storage.list(".hoodie/metadata")
-        return False
-    report = check_metadata_table(state)
-    assert report.ok, report.findings
-    return True
+    found = check_metadata(storage)
+    assert found or may_be_gone, "the metadata table is gone"
+    return found
 
 
 @pytest.mark.parametrize("case", FOLLOWED, ids=str)

@@ -5,7 +5,6 @@ Of a part some files are damaged, in one bit each, others with each commit; LAKE
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
@@ -22,26 +21,15 @@ from lakehouse_engine.repair import Disorder, DisorderKind, RepairReport, repair
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.verify import verify
 from tests.damage.tables import VARIANTS, Built, answer, build, copied, kind_of, opened, rows
-from tests.support.commit import commit_here
+from tests.damage.ways import WAYS, damages
 from tests.support.depth import IS_FULL
 from tests.support.untouched import files_below
 
-FLIPS = 50 if IS_FULL else 1
 MANY, FILES = ("commit", "timeline"), 4
 """Of these parts, which have the most files, so many are damaged."""
 HISTORY = ("manifest", "version")
 """Parts of the history of versions 8 and 9."""
 PARTS = ("base", "log", "metafile", "properties", "savepoint", "commit", "timeline", "archive", "kept", *HISTORY)
-WAYS = ("flip", "delete", "halve", "shorten", "empty")
-
-
-@pytest.fixture(scope="session")
-def seed() -> str:
-    """The commit, so that positions rotate, and a failure can be had again."""
-    given = os.environ.get("LAKEHOUSE_DAMAGE_SEED")
-    found = given or commit_here()
-    print(f"LAKEHOUSE_DAMAGE_SEED={found}")
-    return found
 
 
 @pytest.fixture(scope="session")
@@ -54,17 +42,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Built]:
         return known[variant]
 
     return get
-
-
-def damages(data: bytes, way: str, dice: random.Random) -> Iterator[bytes | None]:
-    """What is left of a file; None: nothing."""
-    if way == "flip":
-        for bit in dice.sample(range(len(data) * 8), min(FLIPS, len(data) * 8)):
-            flipped = bytearray(data)
-            flipped[bit // 8] ^= 1 << bit % 8
-            yield bytes(flipped)
-    else:
-        yield {"delete": None, "halve": data[: len(data) // 2], "shorten": data[:-1], "empty": b""}[way]
 
 
 def cases(built: Built, part: str, way: str, seed: str) -> Iterator[tuple[str, Path]]:

@@ -22,6 +22,7 @@ from tests.explorer.scenarios import MOR, Scenario, Start
 from tests.explorer.turns import LOST, Schedule, Step, Turns
 from tests.explorer.world import BEGINNING, World, in_world
 from tests.support.local_table import LocalTable
+from tests.support.metadata_checks import check_metadata
 from tests.support.versions import tables_of
 
 NUMBERS = itertools.count(1)
@@ -159,6 +160,8 @@ def _check_end(case: Case, disk: Disk, oracle: Oracle, world: World, seen: Seen,
     oracle.moments[written] = table.state.order.moment(written)
     for time, then in {**oracle.at, written: rows}.items():
         _check_moment(case, table, oracle.moment(time), then)
+    if case.scenario.has_metadata:
+        expect(check_metadata(disk), "the metadata table is gone")
     report = verify(table.state)
     expect(not report.findings, f"verify finds {report.findings}")
     seen.shapes.add(state)

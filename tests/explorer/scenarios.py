@@ -16,6 +16,7 @@ from lakehouse_engine.errors import (
     TimelineRestoredError,
     UnseenFileError,
 )
+from lakehouse_engine.services.metadata.building import build
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.crash.scenarios import SCHEMA, Row, batch, by_key
 from tests.explorer import actors as do
@@ -24,6 +25,7 @@ from tests.explorer.disk import Disk
 from tests.explorer.oracle import Rows
 from tests.explorer.turns import CRASH, LOST, PAUSE
 from tests.support.local_table import LocalTable
+from tests.support.metadata_checks import buildable
 from tests.support.versions import version_of_new_tables
 from tests.unit.timeline.locks.tables import BESIDE_HUDI
 
@@ -59,6 +61,8 @@ def _create(kind: str, properties: Mapping[str, str] | None = None) -> Start:
     start = Start(Disk("memory://explorer/start"))
     spec = TableSpec("explored", SCHEMA, ["id"], ["ts"], ["part"], kind, properties=dict(properties or {}), version=version_of_new_tables())
     create_table(start.disk, spec)
+    if spec.properties.get("hoodie.metadata.enable") == "true":
+        build(start.disk, buildable(start.table.state), lock_timeout_ms=5000)
     return start
 
 
@@ -117,6 +121,7 @@ class Scenario:
     """`acts` by actor, in the order in which they go on by themselves. `may_fail`: what an actor may be told instead of success.
 
     `faults`: what may happen to an actor besides. `skews`: seconds by which clocks are ahead. `machines`: each actor is on one of its own.
+    `has_metadata`: the table has a metadata table, which has to be right at the end.
     """
 
     name: str
@@ -129,6 +134,7 @@ class Scenario:
     skews: Mapping[str, float] = field(default_factory=dict)
     machines: bool = False
     foreign: frozenset[str] = frozenset()
+    has_metadata: bool = False
 
 
 # Rows of one key that meet have the same ordering value, so that the later commit counts.

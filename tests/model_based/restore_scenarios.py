@@ -35,9 +35,12 @@ from lakehouse_engine.model.plans import (
     HoodieRequestedReplaceMetadata,
     HoodieSliceInfo,
 )
+from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
-from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.options import ServiceOptions, WriteOptions
 from lakehouse_engine.record.keys.keygen import key_generator_of
+from lakehouse_engine.services.metadata.building import build
+from lakehouse_engine.services.metadata.upkeep import run_due
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
@@ -48,8 +51,10 @@ from lakehouse_engine.write.create import TableSpec, create_table
 from lakehouse_engine.write.source import MemorySource
 from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_logs
 from lakehouse_engine.write.tasks.base_files import FileContext
+from tests.support.depth import IS_FULL
 from tests.support.local_table import LocalTable
-from tests.support.versions import version_of_new_tables
+from tests.support.metadata_checks import buildable
+from tests.support.versions import VERSIONS, version_of_new_tables
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 WIDER = SCHEMA.append(pa.field("more", pa.string()))
@@ -96,9 +101,11 @@ class Cell:
     exact: bool = True
     hudi_rs: bool = True
     notes: dict[str, Any] = field(default_factory=dict)
+    indexed: bool = False
 
     @classmethod
-    def create(cls, path: Path, *, merge_on_read: bool, partitioned: bool) -> Cell:
+    def create(cls, path: Path, *, merge_on_read: bool, partitioned: bool, indexed: bool = False) -> Cell:
+        """`indexed`: with a metadata table that has all that this engine builds without a definition."""
         spec = TableSpec(
             name="restored",
             schema=SCHEMA,
@@ -109,7 +116,10 @@ class Cell:
             version=version_of_new_tables(),
         )
         create_table(LocalStorage(str(path)), spec)
-        return cls(path, merge_on_read, partitioned)
+        cell = cls(path, merge_on_read, partitioned, indexed=indexed)
+        if indexed:
+            build(cell.storage, buildable(cell.table.state), lock_timeout_ms=5000)
+        return cell
 
     @property
     def storage(self) -> LocalStorage:
@@ -139,6 +149,13 @@ class Cell:
     def delete(self, ids: Sequence[int]) -> None:
         names = ["id", "part"] if self.partitioned else ["id"]
         self.table.delete(rows(ids, 9).select(names))
+
+    def archive(self) -> ArchiveResult:
+        """A metadata table is compacted before: the table is archived no further than that."""
+        if self.indexed:
+            options = ServiceOptions.read({"hoodie.metadata.compact.max.delta.commits": 1})
+            run_due(self.table.state, options, self.table.runner, lock_timeout_ms=5000)
+        return self.table.archive(2, 3)
 
     def savepoint(self, instant: str | None = None, name: str | None = "kept") -> None:
         made = self.table.savepoint(instant, name)
@@ -460,7 +477,7 @@ def older_than_the_archive(cell: Cell) -> None:
         if cell.merge_on_read and seed % 3 == 0:
             cell.table.compact()
     cell.table.clean(1)
-    archived = cell.table.archive(2, 3)
+    archived = cell.archive()
     assert len(archived.archived) > 3, archived
     cell.exact = False
 
@@ -485,7 +502,7 @@ def deleted_then_cleaned_and_archived(cell: Cell) -> None:
         cell.upsert(seed, [41, 43 + seed])
     cell.table.delete_savepoint("first")
     cell.table.clean(1)
-    cell.table.archive(2, 3)
+    cell.archive()
     cell.exact = False
 
 
@@ -580,6 +597,15 @@ MERGE_ON_READ_ONLY = (
     savepoint_on_compaction,
     log_only_group,
 )
+
+
+def cells_with_metadata() -> Iterator[tuple[Callable[[Cell], None], bool, bool, int]]:
+    """Cells of tables with a metadata table, and their version: every scenario once, or with LAKEHOUSE_DEPTH=full in both versions as often
+    as `cells_of_9`.
+    """
+    once = {scenario.__name__: (scenario, merge_on_read, partitioned) for scenario, merge_on_read, partitioned in cells_of_9()}
+    for number, cell in enumerate(cells_of_9() if IS_FULL else once.values()):
+        yield from ((*cell, version) for version in (VERSIONS if IS_FULL else (VERSIONS[number % len(VERSIONS)],)))
 
 
 def cells() -> Iterator[tuple[Callable[[Cell], None], bool, bool]]:

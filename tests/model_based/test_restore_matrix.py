@@ -7,23 +7,28 @@ byte; hudi-rs reads the same; no instant and no file of a later write is left; a
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine.errors import InstantCleanedError, MissingFileError
 from lakehouse_engine.format.file_names import is_log_file_name
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_version import TableVersion
+from lakehouse_engine.read import indexed, points
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.restores import took_rows
 from lakehouse_engine.view.protected import protected_files
-from tests.model_based.restore_scenarios import Cell, cells, cells_of_9, rows
+from tests.model_based.restore_scenarios import Cell, cells, cells_of_9, cells_with_metadata, rows
+from tests.support.depth import IS_FULL
 from tests.support.local_table import LocalTable
+from tests.support.metadata_checks import check_metadata
 from tests.support.readers import assert_same_rows, first_difference, read_with_hudi_rs
 from tests.support.versions import tables_of
 
@@ -39,8 +44,14 @@ CELLS_OF_9 = {
 }
 
 
+CELLS_WITH_METADATA = {
+    f"{scenario.__name__}-{'mor' if mor else 'cow'}-{'parts' if parts else 'flat'}-{version}": (scenario, mor, parts, version)
+    for scenario, mor, parts, version in cells_with_metadata()
+}
+
+
 def test_the_matrix_has_all_its_cells() -> None:
-    assert (len(CELLS), len(CELLS_OF_9)) == (104, 52)
+    assert (len(CELLS), len(CELLS_OF_9), len(CELLS_WITH_METADATA)) == (104, 52, 104 if IS_FULL else 29)
 
 
 @pytest.mark.parametrize("name", CELLS_OF_9)
@@ -49,10 +60,22 @@ def test_a_restored_table_of_a_later_version_is_what_it_was(name: str, tmp_path:
         test_a_restored_table_is_what_it_was_at_the_savepoint(name, tmp_path)
 
 
+@pytest.mark.parametrize("name", CELLS_WITH_METADATA)
+def test_a_restored_metadata_table_is_right_or_gone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (indexed, points):
+        monkeypatch.setattr(module, "WORTH_ASKING", 0)
+    scenario, merge_on_read, partitioned, version = CELLS_WITH_METADATA[name]
+    with tables_of(version):
+        restore(scenario, Cell.create(tmp_path / "t", merge_on_read=merge_on_read, partitioned=partitioned, indexed=True))
+
+
 @pytest.mark.parametrize("name", CELLS)
 def test_a_restored_table_is_what_it_was_at_the_savepoint(name: str, tmp_path: Path) -> None:
     scenario, merge_on_read, partitioned = CELLS[name]
-    cell = Cell.create(tmp_path / "t", merge_on_read=merge_on_read, partitioned=partitioned)
+    restore(scenario, Cell.create(tmp_path / "t", merge_on_read=merge_on_read, partitioned=partitioned))
+
+
+def restore(scenario: Callable[[Cell], None], cell: Cell) -> None:
     scenario(cell)
     if cell.notes.get("crash"):
         check_every_crash(cell)
@@ -77,8 +100,18 @@ def check(cell: Cell) -> None:
         check_as_of(cell, time, expected)
     check_files(cell)
     check_timeline(cell)
+    check_indexed(cell)
     if cell.hudi_rs:
         assert_same_rows(read_with_hudi_rs(cell.path), saved.rows)
+
+
+def check_indexed(cell: Cell) -> None:
+    """Nothing is wrong with the metadata table, if it is still there, and filters that ask it find the rows of the table."""
+    if not check_metadata(cell.storage):
+        return
+    rows = cell.read()
+    for wanted in (pc.field("id").isin([1, 2, 20, 500]), pc.field("ts") >= 2, (pc.field("v") == "v2/2") & (pc.field("part") == "x")):
+        assert_same_rows(cell.table.read(meta_columns=True, filters=wanted), rows.filter(wanted))
 
 
 def check_as_of(cell: Cell, time: str, expected: pa.Table) -> None:
@@ -129,18 +162,23 @@ def goes_on(cell: Cell) -> None:
         cell.table.compact()
     cell.table.clean(1)
     if cell.table.state.config.version is TableVersion.SIX:
-        cell.table.archive(2, 3)
+        cell.archive()
     cell.table.upsert(rows([1, 502], 52))
+    check_indexed(cell)
     cell.table.restore("after")
     assert_same_rows(cell.read(), again.rows)
+    check_indexed(cell)
     if cell.hudi_rs:
         assert_same_rows(read_with_hudi_rs(cell.path), again.rows)
     cell.table.restore("kept", cascade=True)
     assert_same_rows(cell.read(), cell.saved.rows)
+    check_indexed(cell)
 
 
 def check_every_crash(cell: Cell) -> None:
-    """The restore dies before each of its calls; readers see the table before it or after it, and whoever comes next finishes it."""
+    """The restore dies before each of its calls, with a metadata table before some; readers see the table before it or after it, and
+    whoever comes next finishes it.
+    """
     before = cell.read()
     original = cell.path
     counting = _copy(cell, original, "counting")
@@ -148,7 +186,7 @@ def check_every_crash(cell: Cell) -> None:
     LocalTable(storage, lock_timeout_ms=5000).restore("kept")
     calls = len(storage.mutations)
     assert calls > 8
-    for call in range(1, calls + 1):
+    for call in range(1, calls + 1, 5 if cell.indexed and not IS_FULL else 1):
         crashed = _copy(cell, original, f"crash{call}")
         with pytest.raises(SimulatedCrash):
             LocalTable(FaultyStorage(crashed.storage, call, Fault.CRASH_BEFORE), lock_timeout_ms=5000).restore("kept")
@@ -163,4 +201,4 @@ def check_every_crash(cell: Cell) -> None:
 def _copy(cell: Cell, original: Path, name: str) -> Cell:
     target = original.with_name(name)
     shutil.copytree(original, target)
-    return Cell(target, cell.merge_on_read, cell.partitioned, cell.kept, cell.exact, cell.hudi_rs)
+    return Cell(target, cell.merge_on_read, cell.partitioned, cell.kept, cell.exact, cell.hudi_rs, indexed=cell.indexed)

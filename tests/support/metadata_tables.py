@@ -70,7 +70,7 @@ class MetadataTableBuilder:
         stats: dict[str, tuple[HoodieWriteStat, ...]] = {}
         for path in self.written.get(instant, []):
             partition = path.partition("/")[0]
-            stat = HoodieWriteStat(file_id=path, path=path, partition_path=partition)
+            stat = HoodieWriteStat(file_id=path.rpartition("/")[2].lstrip(".").partition("_")[0], path=path, partition_path=partition)
             stats[partition] = (*stats.get(partition, ()), stat)
         for state in (".requested", ".inflight"):
             self._put(f".hoodie/{instant}.deltacommit{state}", b"")

@@ -84,6 +84,8 @@ def parse_root(content: memoryview, count: int, *, rows: bool) -> Index:
             raise FormatError("a key in the root index of an HFile does not fit")
         entries.append((offset, size, _key(content[at : at + length], rows)))
         at += length
+    if at != len(content):
+        raise FormatError(f"the root index of an HFile has more entries than the {count} of its trailer")
     return Index.of(entries)
 
 

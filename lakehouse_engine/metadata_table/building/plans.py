@@ -63,6 +63,19 @@ def is_foreign(data: TableState, build: Instant) -> bool:
     return build.state is State.INFLIGHT and not data.active.read(build)
 
 
+def is_built_elsewhere(data: TableState) -> bool:
+    """True if the timeline has an index build that another program ran, or one that does not say who did."""
+    return any(_ran_elsewhere(data, one) for one in data.timeline if one.action is Action.INDEXING)
+
+
+def _ran_elsewhere(data: TableState, build: Instant) -> bool:
+    if build.state is State.REQUESTED:
+        return False
+    with suppress(InstantNotFoundError):
+        return is_foreign(data, build.at(State.INFLIGHT))
+    return True
+
+
 def running(plan_partitions: Iterable[str], upto: str, instant: str) -> bytes:
     """Content of the inflight file of a build."""
     return encode_plan(plan_of(plan_partitions, upto, instant))

@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from lakehouse_engine.commit.table_clock import table_clock, wall_time
 from lakehouse_engine.errors import TableNotFoundError
-from lakehouse_engine.metadata_table.compaction import unmerged
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
+from lakehouse_engine.metadata_table.written import unmerged
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import NEVER, earliest, in_time_order, is_later, latest

@@ -13,8 +13,9 @@ from typing import ClassVar
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.format.v6.plans_codec import encode_plan
-from lakehouse_engine.metadata_table.compaction import blocked_by, check_whole, schema_text
+from lakehouse_engine.metadata_table.compaction import blocked_by, schema_text
 from lakehouse_engine.metadata_table.groups import Validity
+from lakehouse_engine.metadata_table.written import check_whole
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.plans import HoodieCompactionPlan
@@ -44,7 +45,8 @@ class MetadataCompaction:
         """Every group with logs of the partitions in use."""
         self._check_allowed(state)
         partitions = self.data.config.metadata_partitions
-        check_whole(state, partitions)
+        for partition in partitions:
+            check_whole(state, partition)
         operations = tuple(operation_of(piece) for piece in compactable(state) if piece.partition_path in partitions)
         return HoodieCompactionPlan(operations=operations) if operations else None
 
@@ -53,7 +55,8 @@ class MetadataCompaction:
         self._check_allowed(state)
         time, stored = requested.requested_time, read_plan(state, requested.requested_time, Action.COMPACTION)
         partitions = self.data.config.metadata_partitions
-        check_whole(state, partitions)
+        for partition in partitions:
+            check_whole(state, partition)
         known = (one for one in stored.operations or () if one.partition_path in partitions)
         operations = tuple(one for one in known if slice_before(state, one, time) is not None)
         if not operations:

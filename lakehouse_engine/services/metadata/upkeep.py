@@ -12,8 +12,9 @@ from dataclasses import replace
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import wall_time
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.metadata_table.compaction import blocked_by, unmerged
+from lakehouse_engine.metadata_table.compaction import blocked_by
 from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
+from lakehouse_engine.metadata_table.written import unmerged
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
 from lakehouse_engine.services.archive import archive, archive_is_due

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.errors import CorruptLogError, FormatError, UnavailableError
+from lakehouse_engine.errors import CorruptLogError, FormatError, MissingFileError, UnavailableError
 from lakehouse_engine.format.log.writer import render_rollback
 from lakehouse_engine.format.metadata_table.bloom_filters import secondary_index_payload
 from lakehouse_engine.format.metadata_table.keys import secondary_keys
@@ -103,6 +103,46 @@ def test_damage_of_a_completed_delta_commit_is_an_error_and_other_damage_is_pass
     with pytest.raises(CorruptLogError, match="damaged at byte 0") as error:
         found(index.open())
     assert error.value.context["path"] == path.removeprefix(".hoodie/metadata/")
+
+
+@pytest.fixture
+def moved(index: MetadataTableBuilder) -> str:
+    """Path of a log file by which `a` is elsewhere."""
+    path = index.log(GROUP, 1, put_block(T1, *locations({"a": "moved"})), instant=T1)
+    index.publish(T1)
+    assert found(index.open()) == {"a": "moved", "b": "base"}
+    return path
+
+
+def test_a_log_file_that_is_gone_is_an_error_that_names_it(index: MetadataTableBuilder, moved: str) -> None:
+    index.storage.delete(moved)
+    with pytest.raises(MissingFileError, match=r"log\.1.*metadata rebuild"):
+        found(index.open())
+
+
+def test_a_log_file_that_is_gone_counts_for_nothing_while_its_instant_is_pending(index: MetadataTableBuilder, moved: str) -> None:
+    """Whoever takes the instant back removes the files first."""
+    index.storage.delete(moved)
+    index.storage.create(f".hoodie/{T1}.commit.requested", b"")
+    assert found(index.open()) == {"a": "base", "b": "base"}
+
+
+def test_a_base_file_that_is_gone_is_an_error_that_names_it(index: MetadataTableBuilder) -> None:
+    index.storage.delete(f".hoodie/metadata/record_index/{GROUP}_0-0-0_{BUILD}.hfile")
+    with pytest.raises(MissingFileError, match=GROUP):
+        found(index.open())
+
+
+def test_no_bit_of_a_blocks_instant_makes_it_another_commits(index: MetadataTableBuilder, moved: str) -> None:
+    whole = index.storage.read(moved)
+    at = whole.index(T1.encode())
+    for place in range(at, at + len(T1)):
+        for bit in range(8):
+            content = bytearray(whole)
+            content[place] ^= 1 << bit
+            index.storage.overwrite(moved, bytes(content))
+            with pytest.raises(CorruptLogError, match="metadata rebuild"):
+                found(index.open())
 
 
 def test_a_damaged_base_file_is_named(index: MetadataTableBuilder) -> None:

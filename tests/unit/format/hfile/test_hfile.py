@@ -15,7 +15,7 @@ from lakehouse_engine.format.hfile.blocks import Compression
 from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.index import hadoop_number, parse_hadoop_number
 from lakehouse_engine.format.hfile.reader import BLOCKS, HFileReader, InMemory, open_hfile
-from lakehouse_engine.format.hfile.trailer import KEY_VALUE_VERSION, MAX_MEMSTORE_TS
+from lakehouse_engine.format.hfile.trailer import KEY_VALUE_VERSION, MAX_MEMSTORE_TS, TRAILER_SIZE
 from lakehouse_engine.format.hfile.writer import HFileWriter, render_hfile, sorted_cells
 from tests.unit.format.hfile.multi_level import multi_level_hfile
 
@@ -173,6 +173,20 @@ def test_a_file_that_is_cut_short_is_an_error(cut: int) -> None:
         opened(data[:-cut]).read_all()
     with pytest.raises(FormatError):
         opened(data[cut:]).read_all()
+
+
+def test_no_bit_of_the_trailer_takes_entries_away() -> None:
+    entries = Cells(pa.array([b"a", b"b"]), pa.array([b"1", b"2"]))
+    whole = render_hfile(entries)
+    for place in range(len(whole) - TRAILER_SIZE, len(whole) - TRAILER_SIZE + 100):
+        for bit in range(8):
+            content = bytearray(whole)
+            content[place] ^= 1 << bit
+            try:
+                found = open_hfile(InMemory(bytes(content))).read_all()
+            except (FormatError, UnsupportedTableError):
+                continue
+            assert found == entries
 
 
 def test_another_codec_is_refused_by_its_number() -> None:

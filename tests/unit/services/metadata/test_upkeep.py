@@ -12,7 +12,8 @@ from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CompactionError, LakehouseError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file
 from lakehouse_engine.format.v6.plans_codec import encode_plan
-from lakehouse_engine.metadata_table.compaction import blocked_by, unmerged
+from lakehouse_engine.metadata_table.compaction import blocked_by
+from lakehouse_engine.metadata_table.written import unmerged
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.table_version import TableVersion
