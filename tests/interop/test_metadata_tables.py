@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakehouse_engine.metadata_table.building import beside
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
@@ -121,6 +123,21 @@ def judged(request: pytest.FixtureRequest) -> Iterator[tuple[int, HudiJudge]]:
         yield version, judge
 
 
+def written_as(table: HoodieTable) -> dict[str, str]:
+    """Options of a write by Hudi that keeps the metadata table."""
+    return {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.table.type": str(table.config.table_type.value),
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        # Without it, Hudi 1.2.0 cannot write statistics of partitions.
+        "hoodie.embed.timeline.server": "true",
+        **ENABLED,
+    }
+
+
 def agree(judge: HudiJudge, folder: Path, copies: Path) -> None:
     """By Hudi's classes and procedure, and by our check."""
     found = judge.judge_metadata(folder)
@@ -147,18 +164,7 @@ def test_hudi_reads_goes_on_with_and_agrees_with_what_we_build(judged: tuple[int
     table.rebuild_metadata(partitions(version))
     agree(judge, folder, tmp_path / "first")
     same_rows_by_both(judge, folder)
-    options = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.table.type": str(table.config.table_type.value),
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.datasource.write.partitionpath.field": "part",
-        "hoodie.datasource.write.hive_style_partitioning": "true",
-        "hoodie.index.type": "RECORD_INDEX",
-        # Without it, Hudi 1.2.0 cannot write statistics of partitions.
-        "hoodie.embed.timeline.server": "true",
-        **ENABLED,
-    }
+    options = {**written_as(table), "hoodie.index.type": "RECORD_INDEX"}
     changed = [row(7, ts=5000, n=-7, part="p1"), row(8, ts=5000, n=-8), row(401, ts=5000, n=-9), row(500, ts=1, n=-10)]
     judge.write(folder, rows(*changed), {**options, "hoodie.datasource.write.operation": "upsert"})
     judge.write(folder, rows(row(9, ts=6000)), {**options, "hoodie.datasource.write.operation": "delete"})
@@ -168,3 +174,38 @@ def test_hudi_reads_goes_on_with_and_agrees_with_what_we_build(judged: tuple[int
     assert not [one for one in found if one["id"] == "k00009"]
     agree(judge, folder, tmp_path / "second")
     same_rows_by_both(judge, folder, ["n < 0", "id = 'k00500'"])
+
+
+def test_hudi_and_we_write_while_an_index_is_built(
+    judged: tuple[int, HudiJudge], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi's writer leaves the build, and logs to what is built; afterwards it finds keys by the index, beside a plan."""
+    version, judge = judged
+    folder = tmp_path / "t"
+    table = table_of_ours(folder, version, "mor")
+    table.rebuild_metadata(["files"])
+    options = {**written_as(table), "hoodie.datasource.write.operation": "upsert"}
+    with_keys = {key: str(key in ("hoodie.metadata.enable", "hoodie.metadata.record.index.enable")).lower() for key in ENABLED}
+    beside_it = {**options, **with_keys, "hoodie.metadata.index.async": "true", "hoodie.index.type": "GLOBAL_SIMPLE"}
+    write = beside.write
+
+    def written(build: beside.Build) -> HoodieCommitMetadata:
+        table.upsert(rows(row(10, ts=5000, n=-1), row(600)))
+        if version > 6:  # 0.15 refuses a partition whose delta commit is pending
+            judge.write(folder, rows(row(11, ts=5000, n=-2), row(601)), beside_it)
+        return write(build)
+
+    monkeypatch.setattr(beside, "write", written)
+    assert table.create_index("record_index").built == ("record_index",)
+    monkeypatch.undo()
+    agree(judge, folder, tmp_path / "first")
+    planned = table.create_index("bloom_filters", op="schedule")
+    changed = [row(600, ts=7000, n=-3), row(601, ts=7000, n=-4), row(602, ts=1, n=-5)]
+    judge.write(folder, rows(*changed), {**options, **with_keys, "hoodie.index.type": "RECORD_INDEX"})
+    found = judge.read(folder, options=ENABLED).to_pylist()
+    assert len(found) == len({one["id"] for one in found})
+    beside_both = [-2, -1] if version > 6 else [-1]
+    changed_ids = ("k00010", "k00011", "k00600", "k00601", "k00602")
+    assert sorted(one["n"] for one in found if one["id"] in changed_ids and one["n"] < 0) == [-5, -4, -3, *beside_both]
+    assert table.create_index("bloom_filters").instant == planned.instant
+    agree(judge, folder, tmp_path / "second")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from lakehouse_engine.commit.beside.executors import executor_lock, lock_file
+from lakehouse_engine.commit.heartbeat import beating
 from lakehouse_engine.commit.indexing import complete_build, settle_build
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import table_clock
@@ -35,12 +36,14 @@ from lakehouse_engine.metadata_table.building.plans import (
     running,
 )
 from lakehouse_engine.metadata_table.partitions import FILES, PARTITION_STATS
-from lakehouse_engine.metadata_table.table import is_in_use
+from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.services.executor.scheduling import request
 from lakehouse_engine.services.executor.service import Kind
 from lakehouse_engine.storage.base import Storage
+from lakehouse_engine.storage.locations import storage_below
+from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -160,7 +163,9 @@ def _run(storage: Storage, instant_time: str, lock_timeout_ms: int) -> None:
     if begun is None:
         return
     try:
-        metadata = beside.write(begun)
+        # Hudi 1.x takes back the delta commit of a build without a heartbeat (`getFailedIndexingCommitsToRollbackForMetadataTable`).
+        with beating(storage_below(storage, METADATA_TABLE), begun.delta.requested_time, lock_options(known.config)):
+            metadata = beside.write(begun)
         with _locked_at_last(storage, begun.instant, lock_timeout_ms) as now:
             beside.finish(begun, metadata, now, table_clock(now))
             complete_build(now, begun.instant)

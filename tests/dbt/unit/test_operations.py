@@ -420,11 +420,17 @@ def test_an_index_is_built_and_dropped_by_its_name(tmp_path: Path) -> None:
     table = HoodieTable.open(str(tmp_path))
     table.insert(pa.table({"id": [1], "v": [2]}, schema))
     asked = {"name": "column_stats", "columns": "id, v"}
-    assert run_on_table(table, "index", {**asked, "dry_run": "true"}, {}) == [{"index": "column_stats", "built": "column_stats, files"}]
+    assert run_on_table(table, "index", {**asked, "dry_run": "true"}, {}) == [
+        {"index": "column_stats", "instant": None, "planned": "", "built": "column_stats, files"}
+    ]
     assert table.indexes() == []
-    assert run_on_table(table, "index", asked, {}) == [{"index": "column_stats", "built": "column_stats, files"}]
+    (planned,) = run_on_table(table, "index", {**asked, "op": "schedule"}, {})
+    assert (planned["planned"], planned["built"]) == ("column_stats", "")
+    assert run_on_table(table, "index", {**asked, "op": "run"}, {}) == [{**planned, "planned": "", "built": "column_stats, files"}]
     assert table.indexes()[0].columns[3:] == ("id", "v")
-    assert run_on_table(table, "index", {**asked, "if_not_exists": True}, {}) == [{"index": "column_stats", "built": ""}]
+    assert run_on_table(table, "index", {**asked, "if_not_exists": True}, {}) == [
+        {"index": "column_stats", "instant": None, "planned": "", "built": ""}
+    ]
     assert run_on_table(table, "drop_index", {"name": "column_stats"}, {}) == [{"index": "column_stats", "dropped": "column_stats"}]
     ends = {"name": "ends", "columns": "v", "type": "bloom_filters", "expression": "identity", "expression_options": {"fpp": 0.01}}
     assert run_on_table(table, "index", ends, {}) == [{"index": "ends", "built": "expr_index_ends"}]
