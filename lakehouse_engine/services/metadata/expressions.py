@@ -13,7 +13,8 @@ from lakehouse_engine.format.metadata_table.forms import metadata_form
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.expressions.functions import EXPRESSION_OPTION, IDENTITY, expression_of
 from lakehouse_engine.metadata_table.expressions.index import EXPRESSION_TYPES
-from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, EXPRESSION_INDEX
+from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX
+from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.view.table_state import TableState
 
 EXPRESSION = "expr_index"
@@ -30,7 +31,7 @@ def expression_definition(
     """Definition of the index `name`. The function is `expression`, or the option `expr`; a Bloom filter may be of the column itself.
 
     Raises `OptionError` if there are two functions, or none, for more or fewer columns than one, and for a column that has an expression
-    index; and `UnavailableError` for an index by which queries of Hudi fail.
+    index; and `UnavailableError` for an index by which queries or writers of Hudi fail.
     """
     given = {key: str(value) for key, value in (options or {}).items()}
     named = given.pop(EXPRESSION_OPTION, None)
@@ -52,8 +53,8 @@ def expression_definition(
 
 
 def _check_useful(data: TableState, name: str, made: IndexDefinition) -> None:
-    """Refuse what makes queries of Hudi 1.2 wrong, or fail: it takes any index on a column for each condition on that, and in version 8
-    reads bounds as days or moments if the column has such (`ExpressionIndexSupport`).
+    """Refuse what makes Hudi 1.2 wrong, or fail: it takes any index on a column for each condition on that, in version 8 reads bounds as
+    days or moments if the column has such (`ExpressionIndexSupport`), and makes no filters of logs (`createBloomFilterMetadataRecord`).
     """
     (column,) = made.source_fields
     for other, defined in stored_definitions(data).items():
@@ -63,6 +64,12 @@ def _check_useful(data: TableState, name: str, made: IndexDefinition) -> None:
                 " takes the wrong one, so that its queries lose rows; drop that one first",
                 column=column,
             )
+    if made.index_type == BLOOM_FILTERS and data.config.table_type is TableType.MERGE_ON_READ:
+        raise UnavailableError(
+            f"{name} of {data.config.name}: writers of Hudi fail in a merge-on-read table with such an index, as they log; make it one of"
+            f" {COLUMN_STATS}",
+            table=data.config.name,
+        )
     kind = next((field.type for field in table_schema(data) if field.name == column), None)
     is_of_time = kind is not None and (pat.is_date(kind) or pat.is_timestamp(kind))
     as_of_column = made.version == "V1" and made.index_type == COLUMN_STATS

@@ -96,6 +96,7 @@ def test_statistics_are_of_the_named_columns_and_no_others(table: HoodieTable) -
         ("record_index", {"columns": ["v"]}, OptionError, "is about the record key, id"),
         ("record_index", {"kind": "secondary_index"}, OptionError, "the one index of that type"),
         ("low", {"kind": "expr_index", "columns": ["v"]}, OptionError, "an index on an expression, and none is given"),
+        ("low", {"kind": "bloom_filters", "columns": ["v"]}, UnavailableError, "low of t: writers of Hudi fail in a merge-on-read table"),
         ("low", {"kind": "lucene"}, OptionError, "no type of index; there are record_index"),
     ],
 )
