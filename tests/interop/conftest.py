@@ -28,3 +28,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def hudi(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
     """Either Hudi, 1.2.0 told to leave tables at version 6. A test that takes this runs with each; pytest orders them by version."""
     yield from judging(request.param)
+
+
+@pytest.fixture(scope="module", params=[(6, "0.15.0"), (9, "1.2.0")], ids=["6", "9"])
+def judged(request: pytest.FixtureRequest) -> Iterator[tuple[int, HudiJudge]]:
+    """A table version, and the Hudi that keeps up metadata tables of tables of that version."""
+    version, hudi = request.param
+    for judge in judging(hudi, keeps_metadata=True):
+        yield version, judge

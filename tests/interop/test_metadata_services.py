@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.verify.metadata_table import check_metadata_table
 from lakehouse_engine.view.table_state import TableState
-from tests.interop.client import HudiJudge, bundle_jar, why_unavailable
+from tests.interop.client import HudiJudge
 from tests.support.fixtures import fixtures_root, unpack_spark_fixture
 from tests.support.readers import assert_same_rows
 
@@ -99,20 +98,10 @@ class Written:
         return [one.requested_time for one in MetadataTable.open(self.data).state.timeline.completed() if one.action is action]
 
 
-@pytest.fixture(scope="module", params=["0.15.0", "1.2.0"])
-def judge(request: pytest.FixtureRequest) -> Iterator[HudiJudge]:
-    reason = why_unavailable(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    # Delete blocks need classes of one class loader.
-    conf = {"spark.driver.extraClassPath": str(bundle_jar(request.param))}
-    with HudiJudge(request.param, conf=conf, keep_version=False) as found:
-        yield found
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_hudi_goes_on_with_a_metadata_table_that_we_serve(judge: HudiJudge, kind: str, tmp_path: Path) -> None:
-    fixture = f"v6-0.15.0/{kind}" if judge.version == "0.15.0" else f"v9-1.2.0/{kind}"
+def test_hudi_goes_on_with_a_metadata_table_that_we_serve(judged: tuple[int, HudiJudge], kind: str, tmp_path: Path) -> None:
+    version, judge = judged
+    fixture = f"v{version}-{judge.version}/{kind}"
     shared = Written(judge, fixture, tmp_path)
     partitions = shared.data.config.metadata_partitions
     before = shared.done(Action.COMMIT)

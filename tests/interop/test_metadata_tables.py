@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.verify.metadata_table import check_metadata_table
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
-from tests.interop.client import HudiJudge, Query, bundle_jar, copy_table, why_unavailable
+from tests.interop.client import HudiJudge, Query, copy_table
 
 SCHEMA = pa.schema(
     [
@@ -109,18 +109,6 @@ def table_of_ours(folder: Path, version: int, kind: str) -> HoodieTable:
 
 def partitions(version: int) -> list[str]:
     return ["column_stats", "bloom_filters", "record_index", *(["partition_stats"] if version > 6 else [])]
-
-
-@pytest.fixture(scope="module", params=[(6, "0.15.0"), (9, "1.2.0")], ids=["6", "9"])
-def judged(request: pytest.FixtureRequest) -> Iterator[tuple[int, HudiJudge]]:
-    version, hudi = request.param
-    reason = why_unavailable(hudi)
-    if reason is not None:
-        pytest.skip(reason)
-    # Metadata tables are read by classes that have to come from one class loader.
-    conf = {"spark.driver.extraClassPath": str(bundle_jar(hudi))}
-    with HudiJudge(hudi, keep_version=False, conf=conf) as judge:
-        yield version, judge
 
 
 def written_as(table: HoodieTable) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.commit.transaction import Transaction
-from tests.interop.client import HudiJudge, bundle_jar, why_unavailable
+from tests.interop.client import HudiJudge
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("n", pa.int64())])
-HUDI = "1.2.0"
 OF_HUDI = {
     "hoodie.table.name": "t",
     "hoodie.metadata.enable": "true",
@@ -36,23 +34,17 @@ PROPERTIES = {
 _SECONDS = 60
 
 
-@pytest.fixture(scope="module")
-def judge() -> Iterator[HudiJudge]:
-    reason = why_unavailable(HUDI)
-    if reason is not None:
-        pytest.skip(reason)
-    conf = {"spark.driver.extraClassPath": str(bundle_jar(HUDI))}  # classes of metadata tables have to come from one class loader
-    with HudiJudge(HUDI, keep_version=False, conf=conf) as found:
-        yield found
-
-
 def rows(ids: str, part: str, ts: int) -> pa.Table:
     names = ids.split()
     return pa.table({"id": names, "part": [part] * len(names), "ts": [ts] * len(names), "n": [ts] * len(names)}, schema=SCHEMA)
 
 
+@pytest.mark.parametrize("judged", [(9, "1.2.0")], ids=["9"], indirect=True)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_hudi_reads_and_continues_them(judge: HudiJudge, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hudi_reads_and_continues_them(
+    judged: tuple[int, HudiJudge], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, judge = judged
     made = Lakehouse(str(tmp_path)).create_table(
         "s.t", schema=SCHEMA, record_key=["id"], partition_by=["part"], ordering_fields=["ts"], table_type=kind, properties=PROPERTIES
     )

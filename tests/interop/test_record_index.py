@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import random
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from tests.interop.client import HudiJudge, bundle_jar, why_unavailable
+from tests.interop.client import HudiJudge
+from tests.support.commit import commit_here
+from tests.support.depth import IS_FULL
+from tests.support.metadata_checks import check_metadata
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("n", pa.int64())])
 BY_INDEX = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
@@ -27,44 +30,44 @@ OF_HUDI = {
 }
 
 
-@pytest.fixture(scope="module", params=[(6, "0.15.0"), (9, "1.2.0")], ids=["6", "9"])
-def judged(request: pytest.FixtureRequest) -> Iterator[tuple[int, HudiJudge]]:
-    version, hudi = request.param
-    reason = why_unavailable(hudi)
-    if reason is not None:
-        pytest.skip(reason)
-    # Metadata tables are read by classes that have to come from one class loader.
-    conf = {"spark.driver.extraClassPath": str(bundle_jar(hudi))}
-    with HudiJudge(hudi, keep_version=False, conf=conf) as judge:
-        yield version, judge
-
-
 def rows(ids: str, part: str, ts: int) -> pa.Table:
     names = ids.split()
     return pa.table({"id": names, "part": [part] * len(names), "ts": [ts] * len(names), "n": [ts] * len(names)}, schema=SCHEMA)
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_both_write_by_it(judged: tuple[int, HudiJudge], kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    version, judge = judged
-    properties = {"hoodie.index.type": "RECORD_INDEX", "hoodie.table.version": str(version)}
-    made = Lakehouse(str(tmp_path)).create_table(
-        "s.t", schema=SCHEMA, record_key=["id"], partition_by=["part"], ordering_fields=["ts"], table_type=kind, properties=properties
-    )
-    options = {**OF_HUDI, "hoodie.datasource.write.table.type": str(made.config.table_type.value)}
+class Shared:
+    """A table of ours with a record index, which Hudi writes, too."""
 
-    def by_hudi(given: pa.Table, operation: str = "upsert") -> None:
-        judge.write(made.path, given, {**options, "hoodie.datasource.write.operation": operation})
+    def __init__(self, judged: tuple[int, HudiJudge], kind: str, folder: Path) -> None:
+        version, self.judge = judged
+        properties = {"hoodie.index.type": "RECORD_INDEX", "hoodie.table.version": str(version)}
+        made = Lakehouse(str(folder)).create_table(
+            "s.t", schema=SCHEMA, record_key=["id"], partition_by=["part"], ordering_fields=["ts"], table_type=kind, properties=properties
+        )
+        self.path = made.path
+        self.options = {**OF_HUDI, "hoodie.datasource.write.table.type": str(made.config.table_type.value)}
 
-    def stored() -> dict[str, tuple[str, int]]:
-        readings = [HoodieTable.open(made.path).to_arrow()]
-        readings += [judge.read(made.path, options={"hoodie.metadata.enable": on}) for on in ("true", "false")]
+    @property
+    def table(self) -> HoodieTable:
+        return HoodieTable.open(self.path)
+
+    def by_hudi(self, given: pa.Table, operation: str = "upsert") -> None:
+        self.judge.write(self.path, given, {**self.options, "hoodie.datasource.write.operation": operation})
+
+    def stored(self) -> dict[str, tuple[str, int]]:
+        """The rows, by our reader and by Hudi's with the metadata table and without."""
+        readings = [self.table.to_arrow()]
+        readings += [self.judge.read(self.path, options={"hoodie.metadata.enable": on}) for on in ("true", "false")]
         found = [sorted((row["id"], row["part"], row["n"]) for row in one.to_pylist()) for one in readings]
         assert found[0] == found[1] == found[2]
         assert len({key for key, _, _ in found[0]}) == len(found[0]), "a key is stored twice"
         return {key: (part, n) for key, part, n in found[0]}
 
-    table = HoodieTable.open(made.path)
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_both_write_by_it(judged: tuple[int, HudiJudge], kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shared = Shared(judged, kind, tmp_path)
+    by_hudi, stored, table = shared.by_hudi, shared.stored, shared.table
     with caplog.at_level(logging.WARNING):
         table.upsert(rows("a b c", "x", 1))
         table.upsert(rows("b d", "y", 2))
@@ -77,4 +80,38 @@ def test_both_write_by_it(judged: tuple[int, HudiJudge], kind: str, tmp_path: Pa
     by_hudi(rows("c", "x", 7), "delete")
     table.upsert(rows("a b c d e f", "z", 8))
     assert stored() == dict.fromkeys("abcdef", ("z", 8))
-    assert judge.judge_metadata(made.path)["differences"] == []
+    assert shared.judge.judge_metadata(shared.path)["differences"] == []
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_random_turns_leave_what_was_written(judged: tuple[int, HudiJudge], kind: str, tmp_path: Path) -> None:
+    """Ours and Hudi's writes, and our services, in an order that rotates with the commit; of Hudi's deletions in logs its own record index
+    loses keys.
+    """
+    shared, model = Shared(judged, kind, tmp_path), dict[str, tuple[str, int]]()
+    seed = f"{commit_here()}/{kind}/{judged[0]}"
+    dice, done = random.Random(seed), []
+    for ts in range(1, 1 + (25 if IS_FULL else 7)):
+        kinds = ["ours", "ours", "hudi", "hudi", "ours delete", "services", *(["hudi delete"] if kind == "cow" else [])]
+        doing = dice.choice(kinds) if model else "ours"
+        part, keys = dice.choice("xyz"), dice.sample("abcdefgh", 3)
+        if doing.endswith("delete"):
+            part, keys = next(((model[key][0], [key]) for key in keys if key in model), (part, []))
+        done.append((doing, part, keys))
+        if doing == "services":
+            (shared.table.compact if kind == "mor" and dice.random() < 0.5 else shared.table.cluster)()
+            shared.table.clean(retain_commits=2)
+        elif keys:
+            batch = rows(" ".join(keys), part, ts)
+            if doing.startswith("hudi"):
+                shared.by_hudi(batch, "delete" if doing.endswith("delete") else "upsert")
+            elif doing.endswith("delete"):
+                shared.table.delete(batch.select(["id", "part"]))
+            else:
+                shared.table.upsert(batch)
+            model = {key: row for key, row in model.items() if key not in keys} | (
+                {} if doing.endswith("delete") else dict.fromkeys(keys, (part, ts))
+            )
+    assert shared.stored() == model, (seed, done)
+    assert shared.judge.judge_metadata(shared.path)["differences"] == [], (seed, done)
+    assert check_metadata(shared.table.state.storage), (seed, done)

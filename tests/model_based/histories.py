@@ -11,13 +11,20 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakehouse_engine.errors import CommitConflictError, InstantCleanedError, LakehouseError, RestoreError, RollbackError, SavepointError
+from lakehouse_engine.metadata_table.partitions import RECORD_INDEX
 from lakehouse_engine.model.table_version import TableVersion
+from lakehouse_engine.options import ServiceOptions
+from lakehouse_engine.services.metadata.building import build
+from lakehouse_engine.services.metadata.upkeep import run_due
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
+from tests.support.metadata_checks import buildable, check_metadata
 from tests.support.table_model import COMMIT_TIME, DELETED, Row, TableModel
 
 SCHEMA = pa.schema(
@@ -47,6 +54,8 @@ _WRITES = {
     "delete_partitions": 0.5,
 }
 _SERVICES = {"rollback": 1.5, "savepoint": 1, "delete_savepoint": 0.4, "restore": 0.8, "clean": 1, "archive": 0.8}
+_OF_METADATA = {"serve_metadata": 2.5, "build_metadata": 0.7}
+_KEPT = {"hoodie.keep.max.commits": 4, "hoodie.clean.commits.retained": 1}
 _COMPACTIONS = {"schedule": 1.5, "run": 1.5, "compact": 1, "schedule_logs": 2}
 
 
@@ -61,9 +70,11 @@ class Make:
     index: str
     options: tuple[tuple[str, Any], ...]
     version: int = 6
+    indexed: bool = False
 
     @classmethod
-    def random(cls, chance: random.Random, version: int = 6) -> Make:
+    def random(cls, chance: random.Random, version: int = 6, *, indexed: bool = False) -> Make:
+        """`indexed`: with a metadata table, and with its record index where keys are unique in the whole table."""
         table_type = chance.choice(["cow", "mor", "mor"])
         payload = chance.choice(["overwrite", "event_time", "event_time", "partial"])
         if version != 6 and payload == "partial":
@@ -79,7 +90,9 @@ class Make:
         }
         if index == "BUCKET":
             options["hoodie.bucket.index.num.buckets"] = chance.choice([1, 3])
-        return cls(table_type, chance.random() < 0.7, payload, ordering, index, tuple(options.items()), version)
+        if indexed and index.startswith("GLOBAL") and chance.random() < 0.8:
+            index = "GLOBAL_RECORD_LEVEL_INDEX"
+        return cls(table_type, chance.random() < 0.7, payload, ordering, index, tuple(options.items()), version, indexed)
 
     def build(self) -> tuple[LocalTable, TableModel]:
         storage = MemoryStorage()
@@ -88,9 +101,17 @@ class Make:
         partitions = ["part"] if self.partitioned else []
         ordering, version = ["ts"] if self.ordering else [], TableVersion(self.version)
         create_table(storage, TableSpec("t", SCHEMA, ["id"], ordering, partitions, self.table_type, properties=properties, version=version))
+        if self.indexed:
+            self.build_metadata(storage)
         is_global = self.index.startswith("GLOBAL") or not self.partitioned
         model = TableModel(["id"], partitions, "ts" if self.ordering else None, is_global, self.payload)
         return LocalTable(storage, dict(self.options)), model
+
+    def build_metadata(self, storage: Storage) -> None:
+        """Build what the metadata table does not have. Raises `CommitConflictError` while anything is pending."""
+        is_unique = self.index.startswith("GLOBAL") or not self.partitioned
+        names = [name for name in buildable(TableState.load(storage)) if is_unique or name != RECORD_INDEX]
+        build(storage, names, lock_timeout_ms=5000)
 
 
 @dataclass(frozen=True)
@@ -121,6 +142,8 @@ class History:
 
     def propose(self, chance: random.Random) -> Step:
         weights = {**_WRITES, **_SERVICES, **(_COMPACTIONS if self.make.table_type == "mor" else {})}
+        if self.make.indexed:
+            weights |= _OF_METADATA
         if self.pending_logs:
             weights["run_logs"] = 4
         if not self.make.partitioned:
@@ -183,6 +206,7 @@ class History:
     def _nothing(self, chance: random.Random) -> dict[str, Any]:
         return {}
 
+    _serve_metadata_arguments = _build_metadata_arguments = _nothing
     _schedule_arguments = _run_arguments = _compact_arguments = _rollback_arguments = _nothing
     _run_logs_arguments = _nothing
 
@@ -364,12 +388,25 @@ class History:
             raise Refused
         self.table.archive(least, most)
 
+    def _do_serve_metadata(self) -> None:
+        """Compaction, clean and archiving, as far as they are due."""
+        options = ServiceOptions.read({"hoodie.metadata.compact.max.delta.commits": 3, "hoodie.keep.min.commits": 3, **_KEPT})
+        run_due(self.table.state, options, self.table.runner, lock_timeout_ms=5000)
+
+    def _do_build_metadata(self) -> None:
+        try:
+            self.make.build_metadata(self.table.storage)
+        except CommitConflictError:
+            raise Refused from None
+
     # comparing
 
     def check(self, chance: random.Random, *, every: bool) -> None:
         """The snapshot, time travel to all instants that are kept (or to a random one), and changes between them."""
         state = self.table.state
         self._compare(state, self.model.snapshot(), "now")
+        if self.make.indexed and check_metadata(self.table.storage):
+            self._check_filters(state, chance)
         active = self.table.instants(state)
         unknown = sorted(set(active) - set(self.model.snapshots))
         assert not unknown, f"unknown instants: {unknown}"
@@ -381,6 +418,17 @@ class History:
         pairs = {*pairwise(readable), *zip(readable[:1], active[-1:], strict=False)}
         for begin, end in sorted(pairs):
             self._compare(state, self.model.incremental(begin, end), f"from {begin} to {end}", query="incremental", begin=begin, end=end)
+
+    def _check_filters(self, state: TableState, chance: random.Random) -> None:
+        """Filters that the metadata table answers: by key, and by statistics."""
+        keys, least = chance.sample(range(KEYS), 3), chance.randrange(6)
+        for what, wanted, holds in (
+            ("keys", pc.field("id").isin(keys), lambda row: row["id"] in keys),
+            ("statistics", pc.field("ts") >= least, lambda row: row["ts"] is not None and row["ts"] >= least),
+        ):
+            found = self.table.read([COMMIT_TIME, *SCHEMA.names], state=state, filters=wanted).to_pylist()
+            expected = [row for row in self.model.snapshot() if holds(row)]
+            assert sorted(found, key=_order) == sorted(expected, key=_order), f"by {what} ({keys}, {least}): {found}, expected {expected}"
 
     def check_everything(self) -> Counter[str]:
         """Every instant that there was, archived ones and savepoints included, in every kind of query; how many were read or refused.

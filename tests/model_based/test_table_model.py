@@ -13,7 +13,10 @@ from collections import Counter
 
 import pytest
 
+from lakehouse_engine.read import indexed as indexed_reads
+from lakehouse_engine.read import points
 from tests.model_based.histories import History, Make, Refused, Step, replay, shrunk
+from tests.support.depth import IS_FULL
 
 SEQUENCES = int(os.environ.get("LAKEHOUSE_MODEL_SEQUENCES", "100"))
 FIRST = int(os.environ.get("LAKEHOUSE_MODEL_SEED", "0"))
@@ -21,13 +24,15 @@ STEPS = 15
 _BLOCK = 25
 BLOCKS = [str(first) for first in range(FIRST, FIRST + SEQUENCES, _BLOCK)]
 LATER_BLOCKS = [str(first) for first in range(FIRST + 1000, FIRST + 1000 + SEQUENCES // 2, _BLOCK)]
+_WITH_METADATA = 8
+WITH_METADATA = [str(first) for first in range(FIRST + 2000, FIRST + 2000 + (SEQUENCES if IS_FULL else _WITH_METADATA), _WITH_METADATA)]
 _HARMLESS = ("bulk_insert", "insert", "upsert", "upsert_columns", "delete", "schedule", "savepoint", "delete_savepoint")
 
 
-def run(number: int, version: int = 6) -> Counter[str]:
+def run(number: int, version: int = 6, *, indexed: bool = False) -> Counter[str]:
     """One sequence; how many of its steps applied, and how many of its instants and ranges were read at the end."""
     chance = random.Random(number)
-    history, steps = History(Make.random(chance, version)), list[Step]()
+    history, steps = History(Make.random(chance, version, indexed=indexed)), list[Step]()
     tried = 0
     try:
         while len(steps) < STEPS and tried < 4 * STEPS:
@@ -59,10 +64,21 @@ def test_random_histories_on_a_later_version_equal_the_model(first: str) -> None
     check_block(range(int(first), int(first) + _BLOCK), version=9)
 
 
-def check_block(numbers: range, version: int = 6) -> None:
-    counted = sum((run(number, version) for number in numbers), Counter[str]())
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("first", WITH_METADATA)
+def test_random_histories_with_a_metadata_table_equal_the_model(first: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each step nothing is wrong with it, and what it answers is asked of it however few files there are."""
+    for module in (indexed_reads, points):
+        monkeypatch.setattr(module, "WORTH_ASKING", 0)
+    check_block(range(int(first), int(first) + _WITH_METADATA), version, indexed=True)
+
+
+def check_block(numbers: range, version: int = 6, *, indexed: bool = False) -> None:
+    counted = sum((run(number, version, indexed=indexed) for number in numbers), Counter[str]())
     print(f"LAKEHOUSE_MODEL_SEED={numbers[0]}, version {version}: {len(numbers)} sequences, {dict(sorted(counted.items()))}")
     assert counted["steps"] >= 0.95 * STEPS * len(numbers)
+    if len(numbers) < _BLOCK:
+        return  # shares of few sequences say nothing
     # So that errors are no way to pass: most of what there was is there at the end.
     assert all(counted[f"{kind}read"] > 2 * counted[f"{kind}gone"] for kind in ("", "optimized ", "range "))
     assert counted["savepoints read"]
