@@ -16,10 +16,11 @@ from lakehouse_engine.view.table_state import TableState
 def table_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
     """User columns of the table now, or at the instant time `as_of`, in canonical types (Hudi `TableSchemaResolver`).
 
-    Taken from the newest completed write, not newer than `as_of`, whose metadata has a schema; else from the table's create schema; else
+    Taken from a write that is about to be completed, if the state is of that; else from the newest completed write, not newer than `as_of`,
+    whose metadata has a schema; else from the table's create schema; else
     from the newest base file; else, if `as_of` is before all that is known, from the current table. Empty if the table has none of these.
     """
-    found = _committed(state, as_of) or _created(state) or _stored(state, as_of)
+    found = (_coming(state) if as_of is None else None) or _committed(state, as_of) or _created(state) or _stored(state, as_of)
     if found is None and as_of is not None:
         found = _committed(state, None) or _stored(state, None)
     return found if found is not None else pa.schema([])
@@ -28,6 +29,10 @@ def table_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
 def user_schema(state: TableState, as_of: str | None = None) -> pa.Schema:
     """Columns of `table_schema` that reads show, without the one that soft deletes keep."""
     return shown_schema(state.config, table_schema(state, as_of))
+
+
+def _coming(state: TableState) -> pa.Schema | None:
+    return _parsed(state.coming_schema, "the write under way", state) if state.coming_schema else None
 
 
 def _committed(state: TableState, as_of: str | None) -> pa.Schema | None:

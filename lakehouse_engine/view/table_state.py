@@ -19,6 +19,7 @@ from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.live_files import LiveFiles, WriteRecord
 from lakehouse_engine.model.order import Order
 from lakehouse_engine.model.table_config import TableConfig
+from lakehouse_engine.model.write_stats import REWRITES
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.storage.locations import in_object_store
 from lakehouse_engine.timeline.active import ActiveTimeline
@@ -74,6 +75,8 @@ class TableState:
     """True if it was loaded because files may be other than was thought: the storage itself is to say which there are."""
     completed_again: tuple[StoredFile, ...] = field(default=(), repr=False, compare=False)
     """`ActiveTimeline.completed_again` of that listing."""
+    coming_schema: str | None = field(default=None, repr=False, compare=False)
+    """Avro schema of a write that is about to be completed, whose files may have its columns already (`with_columns_of`)."""
 
     @classmethod
     def load(cls, storage: Storage, manifest: Manifests = from_commits) -> TableState:
@@ -122,6 +125,10 @@ class TableState:
         states are kept, apart from those of this state's view. `lists_only` says that its caller should not.
         """
         return replace(self, view=self.view.listed_by(made, self._kept.beside))
+
+    def with_columns_of(self, write: HoodieCommitMetadata) -> TableState:
+        """The same files and timeline, with the columns that a write is about to give the table. Services give it none."""
+        return self if write.operation_type in REWRITES else replace(self, coming_schema=write.schema_json or None)
 
     def without(self, instants: Collection[Instant]) -> TableState:
         """The same files under a timeline without some instants, such as those whose metadata cannot be read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.format.metadata_table.merging import Records
@@ -68,7 +68,8 @@ def changes_of(table: MetadataTable, instant: Instant, outcome: Outcome) -> Delt
     """
     schema = schema_in_use(table)
     if isinstance(outcome, HoodieCommitMetadata):
-        return DeltaChanges(_of_commit(table, instant, outcome, schema), schema)
+        after = replace(table, data=table.data.with_columns_of(outcome))
+        return DeltaChanges(_of_commit(after, instant, outcome, schema), schema)
     if isinstance(outcome, HoodieCleanMetadata):
         files = cleaned_files(outcome)
         return DeltaChanges({FILES: [_put(schema, files.records())], **_forgotten(table, files)}, schema)
