@@ -342,8 +342,8 @@ class TableServices:
         """Drop an index by its name or its partition. Raises `OptionError` if there is none of this name."""
         timeout = self._lock(dry_run=dry_run)
         planned = indexes.drop(self._storage, name, if_exists=if_exists, dry_run=True, lock_timeout_ms=timeout)
-        if dry_run or not planned.dropped:
-            return planned if dry_run else replace(planned, dry_run=False)
+        if dry_run:
+            return planned
         with automatic.dropped_on_request(self._storage, planned.dropped, lock_timeout_ms=timeout):
             return indexes.drop(self._storage, name, if_exists=if_exists, lock_timeout_ms=timeout)
 

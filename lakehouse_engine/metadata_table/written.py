@@ -16,7 +16,6 @@ from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.live_files import WrittenFile
 from lakehouse_engine.model.logged import LogPromise
-from lakehouse_engine.model.order import is_later
 from lakehouse_engine.view.table_state import TableState
 
 WAY_OUT = "build the metadata table again (`lakehouse metadata rebuild`), or drop it (`lakehouse metadata drop`)"
@@ -54,7 +53,7 @@ def check_whole(metadata: TableState, partition: str, pending: Collection[str] =
     lacking = [file for file in _written(metadata, partition, pending) if there.get(file.path, -1) < file.size]
     built = built_at(metadata, partition) if lacking else ""
     for file in lacking:
-        if is_later(built, file.instant_time):
+        if metadata.order.is_after(built, file.instant_time):
             continue
         if file.path not in there:
             raise missing_file(file.path, WAY_OUT, instant=file.instant_time)

@@ -187,7 +187,8 @@ def drop(storage: Storage, name: str, *, if_exists: bool = False, dry_run: bool 
 
 def _planned(data: TableState, name: str) -> Instant | None:
     """The plan to build an index of that name, or partition."""
-    return indexing.planned_build(data, name) or indexing.planned_build(data, f"{SECONDARY_INDEX}{name}")
+    partitions = (name, *(f"{prefix}{name}" for prefix in _PREFIXES))
+    return next((found for one in partitions if (found := indexing.planned_build(data, one)) is not None), None)
 
 
 def _drop_plan(data: TableState, name: str, planned: Instant, *, dry_run: bool, lock_timeout_ms: int) -> IndexChange:

@@ -23,6 +23,7 @@ from lakehouse_engine.index.key_bounds import may_have_keys
 from lakehouse_engine.index.lookup import TagTask
 from lakehouse_engine.metadata_table.answers import LISTED, Statistics
 from lakehouse_engine.metadata_table.trusted import Trusted
+from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.read import indexed
 from lakehouse_engine.read.arrow_scan import read_arrow
@@ -243,6 +244,12 @@ def test_statistics_are_ours_where_no_other_program_wrote_the_table_or_built_an_
     table = table_of(9, "cow", random.Random(1))
     state = TableState.load(table.storage)
     assert indexed._are_ours(state)
-    time = state.timeline.completed().writes().instants[-1].requested_time
-    table.storage.create(f".hoodie/timeline/{int(time) + 1}.indexing.requested", b"")
+    table.create_index("bloom_filters")
+    state = TableState.load(table.storage)
+    assert [one for one in state.timeline if one.action is Action.INDEXING]
+    assert indexed._are_ours(state)
+    time = f".hoodie/timeline/{int(state.timeline.instants[-1].requested_time) + 1}.indexing"
+    table.storage.create(f"{time}.requested", b"")
+    assert indexed._are_ours(TableState.load(table.storage)), "it is a plan only"
+    table.storage.create(f"{time}.inflight", b"")
     assert not indexed._are_ours(TableState.load(table.storage))

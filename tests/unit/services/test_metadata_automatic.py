@@ -13,7 +13,7 @@ from lakehouse_engine.api.describe import describe_table
 from lakehouse_engine.errors import CommitConflictError, DuplicateKeyError, LakehouseError, OptionError, PropertiesError
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.index.simple import KeyColumnIndex
-from lakehouse_engine.metadata_table.building import build as building
+from lakehouse_engine.metadata_table.building import entries
 from lakehouse_engine.metadata_table.table import METADATA_TABLE
 from lakehouse_engine.model.commit_metadata import INDEX_KEY
 from lakehouse_engine.model.table_config import AUTO_INDEX_KEY
@@ -281,7 +281,7 @@ def test_a_build_that_fails_fails_no_write_and_is_tried_again(tmp_path: Path, mo
     def broken(*given: Any, **more: Any) -> Any:
         raise LakehouseError("the disk is full")
 
-    monkeypatch.setattr(building, "row_locations", broken)
+    monkeypatch.setattr(entries, "row_locations", broken)
     result = table.upsert(rows(1, n=1))
     assert "the disk is full" in result.failed_services[0]
     monkeypatch.undo()
