@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from lakehouse_engine import spark as by_spark
 from lakehouse_engine import statements
+from lakehouse_engine.catalog.atomic_create import made_empty
 from lakehouse_engine.catalog.attached import attached_places
 from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.clone import Clone, clone_relation
 from lakehouse_engine.catalog.copies import copy_table
 from lakehouse_engine.catalog.functions import Functions, StoredFunction
-from lakehouse_engine.catalog.making import made_empty
 from lakehouse_engine.catalog.names import RelationName, check_catalog_name, split_name
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from lakehouse_engine.spark.frames.pins import Pins
+    from lakehouse_engine.spark.frames.statement_views import Pins
     from lakehouse_engine.statements.context import Execution
     from lakehouse_engine.statements.reading import Reading
 
@@ -96,7 +96,7 @@ class Lakehouse:
 
     def _pins_of(self, spark: SparkSession) -> Pins:
         attached = {name: one._pins for name, one in self._attached.items() if one._pins is not None}
-        return by_spark.frames.pins.Pins(
+        return by_spark.frames.statement_views.Pins(
             self._catalog, spark, self._state, self._options, allow_files=self._allow_files, called=self._called, attached=attached
         )
 

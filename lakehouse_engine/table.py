@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from lakehouse_engine import spark as by_spark
 from lakehouse_engine.engine import TaskRunner, local_runner, looking_runner
 from lakehouse_engine.errors import MissingOptionError, OptionError
-from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.files.schema import user_schema
+from lakehouse_engine.files.vanished import told_of_crossing
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.write_stats import WriteOperationType, WriteResult
 from lakehouse_engine.options import TABLE_VERSION, ServiceOptions, WriteOptions, layered

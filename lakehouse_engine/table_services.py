@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lakehouse_engine.commit.beside.writers import find_writers
+from lakehouse_engine.commit.concurrency.writers import find_writers
 from lakehouse_engine.engine import TaskRunner, local_runner
 from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.services import (

@@ -57,7 +57,7 @@ ROOMS = {
         ("request",),
         ("context", "result"),
         ("batches", "locate"),
-        ("plan", "beside"),
+        ("plan", "concurrency"),
         ("shares",),
         ("routes",),
         ("operation", "create", "alter", "partitions"),

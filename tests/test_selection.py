@@ -92,7 +92,7 @@ def test_a_distance_is_the_number_of_imports_from_the_test_to_the_change(project
 @pytest.mark.parametrize(
     ("changed", "near"),
     [
-        ("lakehouse_engine/repair/mending/mend.py", ["tests/unit/repair/test_repair.py"]),
+        ("lakehouse_engine/repair/repairs/mend.py", ["tests/unit/repair/test_repair.py"]),
         ("dbt/adapters/lakehouse/config/nothing.py", ["tests/dbt/unit/test_keys.py"]),
         ("lakehouse_engine/nothing.py", []),
     ],

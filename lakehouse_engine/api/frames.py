@@ -12,11 +12,11 @@ from pyspark.sql.types import DataType
 
 from lakehouse_engine.errors import UnsupportedTypeError
 from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.spark.collect_small import computed_once as once
+from lakehouse_engine.spark.collect_small import is_known_empty
 from lakehouse_engine.spark.frames.stashed import stash
 from lakehouse_engine.spark.schema import to_arrow_type, to_spark_type, with_nullable_members, with_types_of
 from lakehouse_engine.spark.settings import AS_STORED
-from lakehouse_engine.spark.small import computed_once as once
-from lakehouse_engine.spark.small import is_known_empty
 from lakehouse_engine.statements.members import Members, members
 from lakehouse_engine.storage.base import Storage
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lakehouse_engine.catalog.atomic_create import make_filled
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.functions import Functions, Language, Parameter, StoredFunction
-from lakehouse_engine.catalog.making import make_filled
 from lakehouse_engine.commit.staging import StagingArea
 from lakehouse_engine.commit.staging import remove_dead_stages as remove_dead
 from lakehouse_engine.lakehouse import Lakehouse

@@ -8,8 +8,8 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
+from lakehouse_engine.catalog.atomic_create import make_filled
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
-from lakehouse_engine.catalog.making import make_filled
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.places import check_vacant, clear_place
 from lakehouse_engine.errors import OptionError, SavepointError, TableExistsError

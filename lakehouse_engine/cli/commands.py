@@ -14,8 +14,8 @@ from lakehouse_engine.cli.shared import MOST, show_facts, show_rows, with_settin
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.errors import SchemaIncompatibleError
 from lakehouse_engine.files.base_file import projected_schema
-from lakehouse_engine.files.crossing import told_of_crossing
 from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.files.vanished import told_of_crossing
 from lakehouse_engine.read.arrow_scan import iter_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.read.skipping import PARTITION, STATISTICS, skipped_slices

@@ -11,7 +11,7 @@ from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.errors import FAILED
 from lakehouse_engine.cli.terminal.output import human_bytes, print_json, print_rows
 from lakehouse_engine.cli.terminal.progress import counting, working
-from lakehouse_engine.commit.beside.writers import find_writers
+from lakehouse_engine.commit.concurrency.writers import find_writers
 from lakehouse_engine.model.writers import Writer
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
 from lakehouse_engine.repair import RepairReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.beside.promised import forget_promise
+from lakehouse_engine.commit.concurrency.promised import forget_promise
 from lakehouse_engine.commit.participants import follow_all
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import StorageError

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.beside.executors import lock_file
-from lakehouse_engine.commit.beside.promised import forget_promise
+from lakehouse_engine.commit.concurrency.executors import lock_file
+from lakehouse_engine.commit.concurrency.promised import forget_promise
 from lakehouse_engine.commit.table_clock import completion_time, table_clock
 from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.metadata_table.building.beside import conclude, is_written, take_back

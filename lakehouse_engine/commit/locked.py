@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
-from lakehouse_engine.commit.beside.executors import ask_to_be_alone
-from lakehouse_engine.commit.beside.foreign import live_writes, refused_writes
+from lakehouse_engine.commit.concurrency.executors import ask_to_be_alone
+from lakehouse_engine.commit.concurrency.foreign import live_writes, refused_writes
+from lakehouse_engine.commit.concurrency.hudi_fairness import turn_of_hudi
 from lakehouse_engine.commit.leftovers.savepoints import put_back_savepoints
 from lakehouse_engine.commit.leftovers.unpublished import dead_temporaries, remove_temporaries
 from lakehouse_engine.commit.participants import join_all

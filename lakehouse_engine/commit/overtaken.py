@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakehouse_engine.commit.beside.attempts import open_file
+from lakehouse_engine.commit.concurrency.attempts import open_file
 from lakehouse_engine.commit.expected import keeps_rows, touched_by
 from lakehouse_engine.commit.versions import planned_groups
 from lakehouse_engine.errors import (

@@ -8,7 +8,7 @@
 Until step 4 nothing is visible, and the caller may take everything back. If the outcome of step 4 cannot be proven, or it is interrupted,
 the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`). If the lock was lost
 meanwhile, the completed file is removed, and everything else is left to the lock's new holder. A commit that an object store does not
-answer is ruled out first (`ruling_out`).
+answer is ruled out first (`fence_lost_commit`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from lakehouse_engine.commit.beside.attempts import close_to_attempts
-from lakehouse_engine.commit.beside.completion import await_store
-from lakehouse_engine.commit.beside.promised import forget_promise
+from lakehouse_engine.commit.concurrency.attempts import close_to_attempts
+from lakehouse_engine.commit.concurrency.completion import await_store
+from lakehouse_engine.commit.concurrency.promised import forget_promise
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
+from lakehouse_engine.commit.fence_lost_commit import can_be_ruled_out, is_run_again, rule_out
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.participants import follow_all, take_back_all
 from lakehouse_engine.commit.rollback.markers import marked_files
-from lakehouse_engine.commit.ruling_out import can_be_ruled_out, is_run_again, rule_out
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.engine import LocalRunner, looking_runner
 from lakehouse_engine.errors import (
@@ -87,7 +87,7 @@ class Publication:
         completed = self._complete(state, inflight, content)
         try:
             if run_again:
-                # Until now an earlier run could still have been completed, with other files (`ruling_out`).
+                # Until now an earlier run could still have been completed, with other files (`fence_lost_commit`).
                 _remove_unnamed(storage, time, metadata)
             storage.delete_tree(marker_folder(time))
             if state.layout.completes_with_time:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from lakehouse_engine.commit.beside.promised import promise_completion
+from lakehouse_engine.commit.concurrency.promised import promise_completion
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import StorageError, TimelineError
 from lakehouse_engine.format.file_names import TEMP_FOLDER

@@ -7,8 +7,8 @@ then its heartbeat and the lock of its instant say that it is alive, and it take
 
 What may be cleaned up after a failure, and what not: until the completed file is attempted nothing of this instant is visible, so
 its files go. If the outcome of that attempt cannot be proven, the commit may be published (`publish`): everything stays and the caller
-is told (`CommitOutcomeUnknownError`), unless an object store takes an empty commit in its place (`ruling_out`). The same holds when the
-attempt is interrupted (Ctrl-C). Once the commit is published, nothing that fails later makes it a failure.
+is told (`CommitOutcomeUnknownError`), unless an object store takes an empty commit in its place (`fence_lost_commit`). The same holds when
+the attempt is interrupted (Ctrl-C). Once the commit is published, nothing that fails later makes it a failure.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from lakehouse_engine.commit.beside.attempts import open_to_attempts
-from lakehouse_engine.commit.beside.executors import hold_write_lock, is_wanted_alone
+from lakehouse_engine.commit.concurrency.attempts import open_to_attempts
+from lakehouse_engine.commit.concurrency.executors import hold_write_lock, is_wanted_alone
 from lakehouse_engine.commit.heartbeat import Beating
 from lakehouse_engine.commit.locked import check_nobody_committed, locked_table
 from lakehouse_engine.commit.overtaken import OvertakenError, Reach, check_not_overtaken

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lakehouse_engine.commit.beside.pending import pending_groups
+from lakehouse_engine.commit.concurrency.pending import pending_groups
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.instant import Action, Instant, State

@@ -10,7 +10,7 @@ from lakehouse_engine.commit.staging import dead_stages
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
-from lakehouse_engine.repair.mending.lost_plans import promised_logs
+from lakehouse_engine.repair.repairs.lost_plans import promised_logs
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.table_state import TableState
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lakehouse_engine.commit.beside.executors import lock_file
-from lakehouse_engine.commit.beside.foreign import left_by_hudi
+from lakehouse_engine.commit.concurrency.executors import lock_file
+from lakehouse_engine.commit.concurrency.foreign import left_by_hudi
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind

@@ -15,12 +15,12 @@ from lakehouse_engine.repair.checkpoints import make_checkpoint, missing_checkpo
 from lakehouse_engine.repair.disorder import REPAIRED, Disorder, DisorderKind, RepairReport
 from lakehouse_engine.repair.future import future
 from lakehouse_engine.repair.leftovers import leftover_markers, orphans, staged_rows, strays, temporary_files
-from lakehouse_engine.repair.mending import metafiles
-from lakehouse_engine.repair.mending.mend import mendings, unreadable_history
-from lakehouse_engine.repair.mending.properties import broken_properties, put_properties_back
-from lakehouse_engine.repair.mending.remedy import Mending
-from lakehouse_engine.repair.mending.unplanned import unplanned_restore
 from lakehouse_engine.repair.pending import pending
+from lakehouse_engine.repair.repairs import metafiles
+from lakehouse_engine.repair.repairs.mend import mendings, unreadable_history
+from lakehouse_engine.repair.repairs.properties import broken_properties, put_properties_back
+from lakehouse_engine.repair.repairs.remedy import Mending
+from lakehouse_engine.repair.repairs.unplanned import unplanned_restore
 from lakehouse_engine.repair.unhealed import unhealed
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore

@@ -16,9 +16,9 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import UnseenFileError
 from lakehouse_engine.spark.abilities import abilities_of, check_session
 from lakehouse_engine.spark.arranging import arranged
+from lakehouse_engine.spark.collect_small import fetched
 from lakehouse_engine.spark.schema import to_arrow_schema
 from lakehouse_engine.spark.session import prepare_executors, use_this_interpreter
-from lakehouse_engine.spark.small import fetched
 from lakehouse_engine.spark.tasks.pickling import dumps
 from lakehouse_engine.spark.tasks.runner import outcome_of, result_of
 from lakehouse_engine.storage.base import Storage

@@ -15,7 +15,7 @@ from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.spark.abilities import abilities_of
-from lakehouse_engine.spark.frames.pins import Pins, Reads
+from lakehouse_engine.spark.frames.statement_views import Pins, Reads
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.storage.base import Storage

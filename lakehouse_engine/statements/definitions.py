@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lakehouse_engine.catalog.atomic_create import MayGo, make_filled
 from lakehouse_engine.catalog.catalog import RelationKind
-from lakehouse_engine.catalog.making import MayGo, make_filled
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,

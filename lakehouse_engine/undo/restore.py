@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.beside.executors import executors_kept_out
+from lakehouse_engine.commit.concurrency.executors import executors_kept_out
 from lakehouse_engine.commit.leftovers.metafiles import put_back_metafiles
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.restore.execute import begin_restore

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.beside.executors import executors_kept_out
+from lakehouse_engine.commit.concurrency.executors import executors_kept_out
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete, relative_paths
 from lakehouse_engine.commit.rollback.plan import plan_rollback

@@ -30,9 +30,9 @@ from lakehouse_engine.view.file_system_view import FileSystemView, has_data
 from lakehouse_engine.view.listings.flat_listing import lister_of
 from lakehouse_engine.view.listings.kept import KeptAt, KeptPartitions
 from lakehouse_engine.view.listings.listing import Lister, StorageLister
-from lakehouse_engine.view.news import Moment
 from lakehouse_engine.view.opening import look_at
 from lakehouse_engine.view.planned import planned_slices
+from lakehouse_engine.view.timeline_diff import Moment
 
 Manifests = Callable[[FromCommits], Manifest]
 """Makes the manifest of each state of a table, and may use the one from commits."""

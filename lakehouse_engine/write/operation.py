@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse_engine.commit.beside.clusterings import file_groups, take_over
+from lakehouse_engine.commit.concurrency.clusterings import file_groups, take_over
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
 from lakehouse_engine.commit.metadata_table import drop_chosen_index
 from lakehouse_engine.commit.outcome import write_of
@@ -44,7 +44,7 @@ from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import REPLACING, Batches
-from lakehouse_engine.write.beside import ADDING, looks_up, may_let_go, reach_of
+from lakehouse_engine.write.concurrency import ADDING, looks_up, may_let_go, reach_of
 from lakehouse_engine.write.context import prepare
 from lakehouse_engine.write.locate.indexed_once import check_indexed_once
 from lakehouse_engine.write.request import WriteRequest

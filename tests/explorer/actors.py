@@ -18,7 +18,7 @@ from lakehouse_engine.errors import (
     LateAttemptError,
     TimelineRestoredError,
 )
-from lakehouse_engine.files.crossing import told_of_crossing
+from lakehouse_engine.files.vanished import told_of_crossing
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.options import WriteOptions
 from lakehouse_engine.view.moment import at_one_moment

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+import lakehouse_engine.catalog.atomic_create as making
 import lakehouse_engine.catalog.catalog as catalog
 import lakehouse_engine.catalog.dropping as dropping
-import lakehouse_engine.catalog.making as making
 import lakehouse_engine.catalog.schema_drop as schema_drop
 import lakehouse_engine.view.opening as opening
 from lakehouse_engine.catalog.names import RelationName

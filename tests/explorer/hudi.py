@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import lakehouse_engine.write.operation as operation
-from lakehouse_engine.commit.beside.attempts import close_to_attempts
+from lakehouse_engine.commit.concurrency.attempts import close_to_attempts
 from lakehouse_engine.commit.heartbeat import heartbeat_file
 from lakehouse_engine.commit.rollback.recover import is_plan
 from lakehouse_engine.commit.table_clock import completion_time

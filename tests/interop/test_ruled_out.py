@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.commit.ruling_out import rule_out
+from lakehouse_engine.commit.fence_lost_commit import rule_out
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.timeline.active import ActiveTimeline

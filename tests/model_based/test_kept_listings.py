@@ -17,7 +17,7 @@ from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Answer, Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
-from lakehouse_engine.view import news
+from lakehouse_engine.view import timeline_diff
 from lakehouse_engine.view.listings import kept
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import ArrowInput
@@ -200,8 +200,8 @@ def test_a_state_that_keeps_listings_tells_what_one_tells_that_is_loaded_anew(fi
 
 
 MUTANTS: dict[str, tuple[Any, Any]] = {
-    "_touched_by": (news.Moment, lambda self, one: ()),
-    "_goes_on_from": (news.Moment, lambda self, then: True),
+    "_touched_by": (timeline_diff.Moment, lambda self, one: ()),
+    "_goes_on_from": (timeline_diff.Moment, lambda self, then: True),
     "is_settled": (kept, lambda files, groups, is_named: True),
 }
 

@@ -17,7 +17,7 @@ MODULES = (
 _REPLACED = "another table would take the name of one, which is refused by name: a store has no rename"
 _SHARED = "what Hudi wrote is unpacked once for all tests of the module, in a directory"
 LEFT_OUT: dict[str, str] = {
-    "tests/unit/commit/test_courtesy.py": "it sets the age of files, which a store does",
+    "tests/unit/commit/test_hudi_fairness.py": "it sets the age of files, which a store does",
     "tests/unit/commit/test_heartbeat.py": "it sets the age of files, which a store does, and forks",
     "tests/unit/commit/test_table_clock.py": "it sets the age of files, which a store does",
     "tests/unit/commit/test_late_attempts.py": "it stops tasks at `head`, and in a bucket they look with `has_object`",

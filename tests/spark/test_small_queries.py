@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import RecordKeyError
-from lakehouse_engine.spark import small
+from lakehouse_engine.spark import collect_small
 from tests.support import connect_server
 
 STAGED, FETCHED = {"lakehouse.stage.driver.max.bytes": "0"}, {"lakehouse.stage.driver.max.bytes": "4194304"}
@@ -39,7 +39,7 @@ def given(spark: SparkSession, text: str) -> pa.Table | DataFrame:
     """What becomes of a query's rows."""
     if connect_server.WANTED:
         pytest.skip("over Spark Connect the rows of every query are staged")
-    return small.fetched(spark.sql(text), MIB)
+    return collect_small.fetched(spark.sql(text), MIB)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_plan_that_gives_little_is_fetched(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.parametrize("text", ["select id from range(1000000)", "select a.id from range(300) a join range(300) b on a.id > b.id + 1"])
 def test_a_plan_that_reads_more_or_makes_more_of_it_is_not_proven_small(spark: SparkSession, text: str) -> None:
-    assert isinstance(small.fetched(spark.sql(text), 1000), DataFrame)
+    assert isinstance(collect_small.fetched(spark.sql(text), 1000), DataFrame)
 
 
 def is_gone(frame: DataFrame) -> bool:
@@ -85,7 +85,7 @@ NESTED = (
 @pytest.mark.parametrize("rows", [0, 7, 200_000])
 def test_rows_that_are_read_twice_are_the_same_and_stay_no_longer_than_they_are_needed(spark: SparkSession, rows: int) -> None:
     query = spark.sql(f"select id, rand() as chance, {NESTED} from range({rows})")
-    with small.computed_once(query, 1000) as kept:
+    with collect_small.computed_once(query, 1000) as kept:
         assert [(one.name, one.dataType.simpleString()) for one in kept.schema] == [
             (one.name, one.dataType.simpleString()) for one in query.schema
         ]
@@ -99,7 +99,7 @@ def test_rows_that_are_read_twice_are_the_same_and_stay_no_longer_than_they_are_
 
 def test_columns_that_would_come_back_as_others_are_kept_by_spark(spark: SparkSession) -> None:
     query = spark.sql("select 'a' collate utf8_lcase as t, interval '1' day as i from range(2)")
-    with small.computed_once(query, MIB) as kept:
+    with collect_small.computed_once(query, MIB) as kept:
         assert kept.where("t = 'A'").count() == 2
         assert kept.schema == query.schema
     assert is_gone(kept)
@@ -120,7 +120,7 @@ def test_what_a_join_or_an_exploded_column_makes_is_fetched_in_its_order_when_it
 
 @connect_server.classic_only("there is no plan to look at")
 def test_rows_given_to_create_data_frame_are_fetched(spark: SparkSession) -> None:
-    rows = small.fetched(spark.createDataFrame([(i, "x") for i in range(9)], "a int, b string"), MIB)
+    rows = collect_small.fetched(spark.createDataFrame([(i, "x") for i in range(9)], "a int, b string"), MIB)
     assert isinstance(rows, pa.Table)
     assert rows["a"].to_pylist() == list(range(9))
 
@@ -231,4 +231,4 @@ def test_what_was_measured_may_be_more_than_what_is_known_by_its_plan(spark: Spa
     rows = given(spark, much.format(rows=2 * MIB // 24))
     assert isinstance(rows, pa.Table)
     assert rows["id"].to_pylist() == list(range(1, 2 * MIB // 24 + 1))
-    assert isinstance(given(spark, much.format(rows=small.MEASURED * MIB // 16)), DataFrame)
+    assert isinstance(given(spark, much.format(rows=collect_small.MEASURED * MIB // 16)), DataFrame)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import Lakehouse
-from lakehouse_engine.spark.frames import pins
+from lakehouse_engine.spark.frames import statement_views
 from lakehouse_engine.sql.binding.needs import EVERYTHING
 from tests.support.readers import assert_same_rows
 
@@ -39,11 +39,11 @@ def _narrowed(lakehouse: Lakehouse, text: str) -> tuple[pa.Table, bool]:
 
 
 def _unnarrowed(lakehouse: Lakehouse, text: str, monkeypatch: pytest.MonkeyPatch) -> pa.Table:
-    original = pins.Pins._scan
+    original = statement_views.Pins._scan
 
     def everything(self: Any, name: Any, reads: Any, query: Any, needs: Any, **more: Any) -> Any:
         return original(self, name, reads, query, EVERYTHING, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(pins.Pins, "_scan", everything)
+        patched.setattr(statement_views.Pins, "_scan", everything)
         return lakehouse.sql(text).toArrow()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakehouse_engine.catalog.atomic_create import made_empty, make_filled
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
-from lakehouse_engine.catalog.making import made_empty, make_filled
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import LockOptions

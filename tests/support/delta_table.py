@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.beside.attempts import open_to_attempts
+from lakehouse_engine.commit.concurrency.attempts import open_to_attempts
 from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules

@@ -15,8 +15,8 @@ from dbt.adapters.lakehouse.bridge.outcomes import dbt_error, java_stack, respon
 from dbt.adapters.lakehouse.bridge.spark_errors import missing_relation
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.reading.missing import missing_text
+from dbt.adapters.lakehouse.work.audit_registry import held_tables, note_statement
 from dbt.adapters.lakehouse.work.cursor import Cursor
-from dbt.adapters.lakehouse.work.held import held_tables, note_statement
 from dbt.adapters.lakehouse.work.session import ThreadSession, of_hook
 
 logger = AdapterLogger("Lakehouse")

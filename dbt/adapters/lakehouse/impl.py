@@ -38,7 +38,7 @@ from dbt.adapters.lakehouse.reading.queries import SnapshotColumns
 from dbt.adapters.lakehouse.relation import LakehouseRelation, relation_class
 from dbt.adapters.lakehouse.surroundings import surroundings_of
 from dbt.adapters.lakehouse.warehouse_adapter import WarehouseAdapter
-from dbt.adapters.lakehouse.work.held import begin_audits, current_audits, end_audits, hand_over_results
+from dbt.adapters.lakehouse.work.audit_registry import begin_audits, current_audits, end_audits, hand_over_results
 from dbt.adapters.lakehouse.work.python_models import check_python_model, run_python_model
 from dbt.adapters.lakehouse.work.response import held_back
 from dbt.adapters.lakehouse.work.session import of_hook

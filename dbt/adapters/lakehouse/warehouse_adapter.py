@@ -30,7 +30,7 @@ from dbt.adapters.lakehouse.reading.catalog import CatalogEntry, catalog_table
 from dbt.adapters.lakehouse.reading.event_time import bounds
 from dbt.adapters.lakehouse.reading.introspection import Introspection
 from dbt.adapters.lakehouse.relation import LakehouseRelation
-from dbt.adapters.lakehouse.work.held import held_tables
+from dbt.adapters.lakehouse.work.audit_registry import held_tables
 
 if TYPE_CHECKING:
     import agate

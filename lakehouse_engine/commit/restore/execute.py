@@ -24,9 +24,9 @@ import time
 from collections.abc import Iterable, Sequence
 
 from lakehouse_engine.commit.begun_cleans import begun_outcome
-from lakehouse_engine.commit.beside.attempts import opened_instant
 from lakehouse_engine.commit.checkpoint import renew_checkpoint
 from lakehouse_engine.commit.completing import complete
+from lakehouse_engine.commit.concurrency.attempts import opened_instant
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_after
 from lakehouse_engine.commit.participants import take_back_all
 from lakehouse_engine.commit.restore.files import Blocking, PartitionChanges, find_changes

@@ -14,8 +14,8 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 
-from lakehouse_engine.commit.beside.attempts import close_to_attempts
 from lakehouse_engine.commit.completing import complete
+from lakehouse_engine.commit.concurrency.attempts import close_to_attempts
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import beating, remove_heartbeat
 from lakehouse_engine.commit.participants import take_back_all

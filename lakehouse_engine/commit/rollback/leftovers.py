@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.beside.attempts import close_to_attempts, opened_instant
-from lakehouse_engine.commit.beside.promised import forget_promise
+from lakehouse_engine.commit.concurrency.attempts import close_to_attempts, opened_instant
+from lakehouse_engine.commit.concurrency.promised import forget_promise
 from lakehouse_engine.commit.deletion import delete_files_of
 from lakehouse_engine.commit.heartbeat import remove_heartbeat, remove_stale_heartbeats
 from lakehouse_engine.commit.leftovers.log_owners import log_owners

@@ -11,12 +11,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
-from lakehouse_engine.commit.beside.attempts import close_to_attempts
-from lakehouse_engine.commit.beside.foreign import left_by_hudi
-from lakehouse_engine.commit.beside.promised import promised_completion
+from lakehouse_engine.commit.concurrency.attempts import close_to_attempts
+from lakehouse_engine.commit.concurrency.foreign import left_by_hudi
+from lakehouse_engine.commit.concurrency.promised import promised_completion
+from lakehouse_engine.commit.fence_lost_commit import may_come, rule_out
 from lakehouse_engine.commit.rollback.execute import execute_rollback, files_to_delete
 from lakehouse_engine.commit.rollback.plan import plan_rollback
-from lakehouse_engine.commit.ruling_out import may_come, rule_out
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import CommitConflictError, FileNameError, MetadataError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakehouse_engine.commit.beside.executors import forget_done
+from lakehouse_engine.commit.concurrency.executors import forget_done
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.order import Order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.beside.foreign import left_by_hudi
+from lakehouse_engine.commit.concurrency.foreign import left_by_hudi
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import claim, table_clock, wall_time
 from lakehouse_engine.errors import MetadataError, StorageError

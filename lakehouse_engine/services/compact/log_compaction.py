@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from lakehouse_engine.commit.beside.pending import compacting_groups
+from lakehouse_engine.commit.concurrency.pending import compacting_groups
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.files.log_scanner import LogScope

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from lakehouse_engine.commit.beside.pending import compacting_groups, pending_groups
+from lakehouse_engine.commit.concurrency.pending import compacting_groups, pending_groups
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.model.files import FileSlice

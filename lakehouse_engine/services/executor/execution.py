@@ -1,7 +1,7 @@
 """Run a pending plan.
 
  1. under the table lock: undo what a dead run left, make the plan fit the table, mark it inflight; if the commit of a dead run may still
-    arrive, an empty commit takes its name, and the plan is finished (`ruling_out`)
+    arrive, an empty commit takes its name, and the plan is finished (`fence_lost_commit`)
  2. run its tasks; a service with a lease releases the table lock before
  3. under the table lock, however long the wait for it: if the plan is still there, complete the instant
 
@@ -15,10 +15,10 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Generic
 
-from lakehouse_engine.commit.beside.attempts import open_to_attempts
+from lakehouse_engine.commit.concurrency.attempts import open_to_attempts
+from lakehouse_engine.commit.fence_lost_commit import is_closed, is_run_again, may_come, rule_out
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.publish import Publication, take_back_files
-from lakehouse_engine.commit.ruling_out import is_closed, is_run_again, may_come, rule_out
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, LockTimeoutError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse_engine.commit.beside.executors import executor_lock, lock_file
+from lakehouse_engine.commit.concurrency.executors import executor_lock, lock_file
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.services.executor.service import Kind, Lease

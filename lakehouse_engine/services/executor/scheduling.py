@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from lakehouse_engine.commit.beside.foreign import live_writes
+from lakehouse_engine.commit.concurrency.foreign import live_writes
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import claim, table_clock
 from lakehouse_engine.errors import StoredFileExistsError, TimelineError

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from lakehouse_engine.commit.beside.executors import executor_lock, lock_file
+from lakehouse_engine.commit.concurrency.executors import executor_lock, lock_file
 from lakehouse_engine.commit.heartbeat import beating
 from lakehouse_engine.commit.indexing import complete_build, settle_build
 from lakehouse_engine.commit.locked import locked_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakehouse_engine.commit.beside.pending import pending_groups
+from lakehouse_engine.commit.concurrency.pending import pending_groups
 from lakehouse_engine.errors import OptionError, VersionChangeError
 from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.changed_properties import ChangedProperties, moves_timeline, properties_in

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from lakehouse_engine.loading import modules_of
 
 if TYPE_CHECKING:
-    from lakehouse_engine.spark.frames import pins, scan
+    from lakehouse_engine.spark.frames import scan, statement_views
 else:
     __getattr__ = modules_of(__name__)
 
-__all__ = ["pins", "scan"]
+__all__ = ["scan", "statement_views"]

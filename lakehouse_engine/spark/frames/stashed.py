@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 
 from lakehouse_engine.options.write import DRIVER_BYTES
 from lakehouse_engine.spark.abilities import abilities_of
+from lakehouse_engine.spark.collect_small import fetched
 from lakehouse_engine.spark.input import each_partition
 from lakehouse_engine.spark.session import prepare_executors
-from lakehouse_engine.spark.small import fetched
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.os_errors import as_storage_errors
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from lakehouse_engine.options.read import LOGS_ON_DRIVER
 from lakehouse_engine.read.query import plan_query, read_options
 from lakehouse_engine.read.skipping import Opened
-from lakehouse_engine.spark.frames.pins import TableRead
+from lakehouse_engine.spark.frames.statement_views import TableRead
 from lakehouse_engine.sql.grammar.statements import Explain
 from lakehouse_engine.statements.context import Execution
 

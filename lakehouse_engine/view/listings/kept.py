@@ -13,7 +13,7 @@ from threading import Lock
 from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name
 from lakehouse_engine.model.files import FileGroup, FileSlice, LogFile
 from lakehouse_engine.storage.base import Listing, StoredFile
-from lakehouse_engine.view.news import Moment
+from lakehouse_engine.view.timeline_diff import Moment
 
 
 @dataclass(slots=True)

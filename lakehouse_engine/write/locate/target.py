@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from lakehouse_engine.commit.beside.pending import compacting_groups, pending_groups
+from lakehouse_engine.commit.concurrency.pending import compacting_groups, pending_groups
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import Found, KeyedRows, Slices, TaggedFile
 from lakehouse_engine.model.files import FileSlice

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from lakehouse_engine.commit.beside.pending import check_not_compacting
+from lakehouse_engine.commit.concurrency.pending import check_not_compacting
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import UnsupportedTableError
 from lakehouse_engine.files.row_pool import take_rows

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lakehouse_engine.commit.beside.attempts import check_open
+from lakehouse_engine.commit.concurrency.attempts import check_open
 from lakehouse_engine.errors import LakehouseError, LateAttemptError
 from lakehouse_engine.format.file_names import MarkerType, marker_path
 from lakehouse_engine.storage.base import Storage

@@ -17,7 +17,7 @@ from dbt.tests.adapter.incremental.test_incremental_on_schema_change import Base
 from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrementalPredicates
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
-from lakehouse_engine.spark.frames import pins
+from lakehouse_engine.spark.frames import statement_views
 
 
 class TestIncrementalUniqueKey(unique_id.BaseIncrementalUniqueKey):
@@ -281,7 +281,7 @@ class TestFilesOfABatch:
     @pytest.mark.parametrize("name", ["dates", "times"])
     def test_others_are_not_given_to_spark(self, project, name, monkeypatch):
         run_dbt(["run", "--select", f"+{name}", "--event-time-start", "2024-01-01", "--event-time-end", "2024-01-05"])
-        files, folders, original = set(), set(), pins.without_ruled_out
+        files, folders, original = set(), set(), statement_views.without_ruled_out
 
         def counted(plan):
             kept = original(plan)
@@ -289,7 +289,7 @@ class TestFilesOfABatch:
             folders.add(plan.storage.root.rpartition("/")[2])
             return kept
 
-        monkeypatch.setattr(pins, "without_ruled_out", counted)
+        monkeypatch.setattr(statement_views, "without_ruled_out", counted)
         run_dbt(["run", "--select", name, "--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03"])
         assert files == {(4, 1), (0, 0)}, "none for the types of the view's columns"
         assert folders == {f"up_{name}", name}

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
+from dbt.adapters.lakehouse.bridge.describe import statistics
 from dbt.adapters.lakehouse.bridge.outcomes import ERRORS, dbt_error, is_write_result, mapped_class, response_of, retried
-from dbt.adapters.lakehouse.bridge.told import statistics
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from lakehouse_engine import Lakehouse, errors
 from lakehouse_engine.errors import OptionError

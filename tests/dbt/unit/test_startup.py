@@ -43,13 +43,13 @@ def test_seeds_and_operations_load_no_pyspark(tmp_path: Path) -> None:
     code = f"""
 import sys
 import pyarrow as pa
-from dbt.adapters.lakehouse.bridge import told, warehouse as bridge
+from dbt.adapters.lakehouse.bridge import describe, warehouse as bridge
 from dbt.adapters.lakehouse.operations import operate
 from dbt.adapters.lakehouse.writing.selection import Selected
 house = bridge.Warehouse({str(tmp_path)!r}, options={{"lakehouse.task.threads": 1}})
 house.create_schema("s")
 house.create_filled("s", "t", pa.table({{"id": [1], "name": ["a"]}}), bridge.TableShape(("id",), (), (), True), {{}}, {{}})
-told.statistics(house.table("s", "t"))
+describe.statistics(house.table("s", "t"))
 report = operate(house, "verify", [Selected("t", "s", "t")], {{}})
 print(len(report.rows), report.failures, [name for name in ("pyspark", "py4j") if name in sys.modules])
 """

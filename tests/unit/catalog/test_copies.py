@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.catalog.making import make_filled
+from lakehouse_engine.catalog.atomic_create import make_filled
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import ChangedSinceReadError, LockTimeoutError, StoredFileExistsError
 from lakehouse_engine.model.write_stats import WriteResult

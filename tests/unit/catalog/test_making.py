@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.catalog.atomic_create import Fill, MayGo, made_empty, make_filled
 from lakehouse_engine.catalog.catalog import RelationKind
-from lakehouse_engine.catalog.making import Fill, MayGo, made_empty, make_filled
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LockTimeoutError, SqlError, StorageError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult

@@ -11,8 +11,8 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.catalog import schema_drop
+from lakehouse_engine.catalog.atomic_create import make_filled
 from lakehouse_engine.catalog.functions import Functions, Language, StoredFunction
-from lakehouse_engine.catalog.making import make_filled
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.catalog.schema_drop import SchemaDrop
 from lakehouse_engine.errors import (

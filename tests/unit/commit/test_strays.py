@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.commit.beside.attempts import close_to_attempts
+from lakehouse_engine.commit.concurrency.attempts import close_to_attempts
 from lakehouse_engine.format.file_names import marker_folder
 from lakehouse_engine.model.live_files import LiveCheckpoint, LiveFiles
 from lakehouse_engine.repair.disorder import DisorderKind

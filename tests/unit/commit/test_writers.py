@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.cli.main import cli
-from lakehouse_engine.commit.beside.executors import lock_file
+from lakehouse_engine.commit.concurrency.executors import lock_file
 from lakehouse_engine.commit.transaction import begin
 from lakehouse_engine.errors import LockTimeoutError
 from lakehouse_engine.model.instant import Action, Instant, State

@@ -12,7 +12,7 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.api.describe import describe_table
 from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, OptionError, TimelineRestoredError
-from lakehouse_engine.files.crossing import told_of_crossing
+from lakehouse_engine.files.vanished import told_of_crossing
 from lakehouse_engine.model.instant import parse_instant_time
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakehouse_engine.commit.beside.attempts import open_file
+from lakehouse_engine.commit.concurrency.attempts import open_file
 from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.commit.beside.executors import executor_lock, lock_file
+from lakehouse_engine.commit.concurrency.executors import executor_lock, lock_file
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import CommitConflictError, IndexingError, LakehouseError, LockTimeoutError, OptionError, RecordKeyError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_engine.commit.beside.pending import pending_groups
+from lakehouse_engine.commit.concurrency.pending import pending_groups
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.format.v6.plans_codec import encode_plan
 from lakehouse_engine.model.instant import Action, Instant, State

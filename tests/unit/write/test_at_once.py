@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.commit.beside.attempts import close_to_attempts
+from lakehouse_engine.commit.concurrency.attempts import close_to_attempts
 from lakehouse_engine.commit.rollback import recover
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CommitConflictError, LakehouseError, LockTimeoutError

@@ -8,7 +8,7 @@ from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.lakehouse.bridge import builds, making
+from dbt.adapters.lakehouse.bridge import builds, creation
 from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables, TableShape, Unopened
 from lakehouse_engine import api
@@ -410,15 +410,15 @@ class Warehouse:
         With `may_go` it takes the place of whatever has its name, a table in one step; it raises where that table must stay. Raises
         `TableExistsError` without it, and `ChangedSinceReadError` where the new rows rest on what the table is no more.
         """
-        given = making.layout(shape, {key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)})
+        given = creation.layout(shape, {key: value for key, value in write_options.items() if key.startswith(KEPT_OPTIONS)})
 
         def fill(place: Storage, name: RelationName) -> WriteResult:
             table = api.tables.made_in(place, name.name, rows.schema, given, spark=self.spark, options=self.options)
             if build is not None:
                 builds.begin_build(self, table, build)
-            return making.fill(table, rows, write_options, metadata, lengths or {}, self.options)
+            return creation.fill(table, rows, write_options, metadata, lengths or {}, self.options)
 
         name, timeout = RelationName(schema, identifier), lock_timeout(self.options)
-        replacing = None if may_go is None else making.replacing(self, name, may_go)
+        replacing = None if may_go is None else creation.replacing(self, name, may_go)
         _, result = api.warehouse.make_filled(self.catalog, name, fill, may_go=replacing, lock_timeout_ms=timeout)
         return result

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.bridge.words import catalog_name
+from dbt.adapters.lakehouse.bridge.validation import catalog_name
 from dbt.adapters.lakehouse.config.place import check_directory
 from dbt.adapters.lakehouse.config.stores import ObjectStore, shown_options, text_options
 from dbt.adapters.lakehouse.names import did_you_mean

@@ -9,7 +9,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.lakehouse.bridge.words import assignments_of
+from dbt.adapters.lakehouse.bridge.validation import assignments_of
 
 SOURCE, TARGET = "DBT_INTERNAL_SOURCE", "DBT_INTERNAL_DEST"
 CLAUSE_CONDITIONS = ("matched_condition", "not_matched_condition", "not_matched_by_source_condition")

@@ -13,7 +13,7 @@ from typing import Any
 
 from dbt.adapters.base import AdapterConfig
 
-from dbt.adapters.lakehouse.bridge.words import is_meta_column
+from dbt.adapters.lakehouse.bridge.validation import is_meta_column
 from dbt.adapters.lakehouse.config.clauses import SKIPPED_STEPS, MergeClauses, clause_findings
 from dbt.adapters.lakehouse.config.deletes import deletes_findings, deletes_softly, purge_after
 from dbt.adapters.lakehouse.config.external_config import EXTERNAL, KEYS, external_findings

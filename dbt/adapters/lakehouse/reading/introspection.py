@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
+from dbt.adapters.lakehouse.bridge.describe import kept_savepoints, statistics
 from dbt.adapters.lakehouse.bridge.files import files_written
-from dbt.adapters.lakehouse.bridge.told import kept_savepoints, statistics
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import quoted
 from dbt.adapters.lakehouse.reading.catalog import CatalogEntry

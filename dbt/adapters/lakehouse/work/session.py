@@ -17,8 +17,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.lakehouse.bridge.outcomes import run_again
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables
+from dbt.adapters.lakehouse.bridge.validation import leaves_session
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
-from dbt.adapters.lakehouse.bridge.words import leaves_session
 from dbt.adapters.lakehouse.credentials import LakehouseCredentials
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.work.cursor import Cursor

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.words import function_of
+from dbt.adapters.lakehouse.bridge.validation import function_of
 from dbt.adapters.lakehouse.work.model_packages import missing
 
 _DETERMINISTIC = {"deterministic": True, "non-deterministic": False}

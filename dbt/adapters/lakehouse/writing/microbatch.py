@@ -14,7 +14,7 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.lakehouse.bridge.told import oldest_first
+from dbt.adapters.lakehouse.bridge.describe import oldest_first
 
 _COUNTS = ("rows_affected", "inserts", "updates", "deletes", "files_created", "files_updated", "log_files", "bytes_written")
 _MARK = "_lakehouse_wrapped"

@@ -12,7 +12,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.lakehouse.bridge.told import is_merge_on_read
+from dbt.adapters.lakehouse.bridge.describe import is_merge_on_read
 from dbt.adapters.lakehouse.names import did_you_mean
 from lakehouse_engine import api
 

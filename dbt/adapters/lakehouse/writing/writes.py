@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of, put_back_build
+from dbt.adapters.lakehouse.bridge.describe import kept_savepoints
 from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
 from dbt.adapters.lakehouse.bridge.named import in_config
 from dbt.adapters.lakehouse.bridge.outcomes import is_changed_since_read, run_again
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
-from dbt.adapters.lakehouse.bridge.told import kept_savepoints
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.clauses import SOURCE, TARGET

@@ -17,7 +17,7 @@ from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.services import ArchiveResult
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
-from lakehouse_engine.repair.mending.mend import mendings
+from lakehouse_engine.repair.repairs.mend import mendings
 from lakehouse_engine.services.archive import archive
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse_engine.commit.beside.executors import executor_lock
+from lakehouse_engine.commit.concurrency.executors import executor_lock
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import ClusteringError, CommitConflictError
 from lakehouse_engine.model.instant import Instant, State
@@ -190,7 +190,7 @@ def test_a_commit_of_a_dead_executor_that_may_come_yet_is_ruled_out(table: Local
     """As in an object store: a late commit would have the groups without the write."""
     instant = planned(table)
     _killed(table, monkeypatch)
-    monkeypatch.setattr("lakehouse_engine.commit.beside.clusterings.may_come", lambda state, dead: dead.state is State.INFLIGHT)
+    monkeypatch.setattr("lakehouse_engine.commit.concurrency.clusterings.may_come", lambda state, dead: dead.state is State.INFLIGHT)
     table.upsert(rows({4: 21}))
     monkeypatch.undo()
     state = table.state

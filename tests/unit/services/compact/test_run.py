@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_engine.commit.beside.executors import lock_file
+from lakehouse_engine.commit.concurrency.executors import lock_file
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, CompactionError, LockTimeoutError, StorageError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse_engine.commit.beside.executors import executor_lock, lock_file
+from lakehouse_engine.commit.concurrency.executors import executor_lock, lock_file
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import LockTimeoutError, RollbackError
 from lakehouse_engine.model.instant import Action, Instant, State

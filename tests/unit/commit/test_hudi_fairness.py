@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
-from lakehouse_engine.commit.beside.courtesy import turn_of_hudi
+from lakehouse_engine.commit.concurrency.hudi_fairness import turn_of_hudi
 from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata

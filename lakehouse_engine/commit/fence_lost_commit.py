@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import logging
 
-from lakehouse_engine.commit.beside.attempts import open_file
-from lakehouse_engine.commit.beside.promised import promised_completion
+from lakehouse_engine.commit.concurrency.attempts import open_file
+from lakehouse_engine.commit.concurrency.promised import promised_completion
 from lakehouse_engine.commit.outcome import new_write_id
 from lakehouse_engine.commit.participants import follow_all, take_back_all
 from lakehouse_engine.errors import CommitOutcomeUnknownError, IllegalTransitionError, UnansweredError

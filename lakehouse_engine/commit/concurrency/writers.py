@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakehouse_engine.commit.beside.executors import lock_file
+from lakehouse_engine.commit.concurrency.executors import lock_file
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.writers import Writer
 from lakehouse_engine.timeline.heartbeats import Heartbeat, find_heartbeat

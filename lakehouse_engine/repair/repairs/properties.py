@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from lakehouse_engine.errors import PropertiesError, TableNotFoundError
 from lakehouse_engine.format.properties import parse_properties
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
-from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
-from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.repair.repairs.aside import FOLDER, set_aside
+from lakehouse_engine.repair.repairs.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import COPY, PROPERTIES, ConfigStore
 

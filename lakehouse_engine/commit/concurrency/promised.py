@@ -1,7 +1,8 @@
 """Stores a commit's completion time before it is created, so that recovery of a dead process finds it.
 
-In versions 8 and 9 the time is part of the completed file's name, and the file may arrive late in an object store (`commit.ruling_out`):
-only an object of the same name keeps it out. So the time is written before the first attempt, and does not change.
+In versions 8 and 9 the time is part of the completed file's name, and the file may arrive late in an object store
+(`commit.fence_lost_commit`): only an object of the same name keeps it out. So the time is written before the first attempt, and does not
+change.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import socket
 
-from lakehouse_engine.commit.beside.promised import PROMISED
+from lakehouse_engine.commit.concurrency.promised import PROMISED
 from lakehouse_engine.errors import LateAttemptError
 from lakehouse_engine.format.file_names import TEMP_FOLDER
 from lakehouse_engine.storage.base import Storage

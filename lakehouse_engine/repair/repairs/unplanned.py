@@ -9,8 +9,8 @@ from __future__ import annotations
 from lakehouse_engine.errors import InstantNotFoundError, MetadataError
 from lakehouse_engine.format.table_format import format_of
 from lakehouse_engine.model.instant import Action, Instant, State
-from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
-from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.repair.repairs.aside import FOLDER, set_aside
+from lakehouse_engine.repair.repairs.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.config_store import ConfigStore

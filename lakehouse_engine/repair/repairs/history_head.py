@@ -6,8 +6,8 @@ been merged into others. What a dead archiving added is on the active timeline t
 
 from __future__ import annotations
 
-from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
-from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.repair.repairs.aside import FOLDER, set_aside
+from lakehouse_engine.repair.repairs.remedy import Mending, mending
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.history import LsmHistory
 from lakehouse_engine.timeline.history_head import gone_from_earlier

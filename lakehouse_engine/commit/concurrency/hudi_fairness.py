@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from lakehouse_engine.commit.beside.foreign import live_writes, refused_writes
+from lakehouse_engine.commit.concurrency.foreign import live_writes, refused_writes
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.model.commit_metadata import WRITER_KEY

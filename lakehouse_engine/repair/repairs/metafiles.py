@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from lakehouse_engine.commit.leftovers.metafiles import lost_metafiles
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
-from lakehouse_engine.repair.mending.aside import set_aside
-from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.repair.repairs.aside import set_aside
+from lakehouse_engine.repair.repairs.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.verify.metadata import check_metafiles
 from lakehouse_engine.view.table_state import TableState

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from lakehouse_engine.commit.beside.executors import lock_file
-from lakehouse_engine.commit.beside.pending import check_group_not_pending, pending_groups
+from lakehouse_engine.commit.concurrency.executors import lock_file
+from lakehouse_engine.commit.concurrency.pending import check_group_not_pending, pending_groups
+from lakehouse_engine.commit.fence_lost_commit import may_come, rule_out
 from lakehouse_engine.commit.publish import take_back_files
-from lakehouse_engine.commit.ruling_out import may_come, rule_out
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.format.file_names import marker_folder

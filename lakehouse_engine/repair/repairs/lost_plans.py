@@ -12,7 +12,7 @@ from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import in_time_order, is_later
 from lakehouse_engine.model.plans import HoodieCompactionPlan
-from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.repair.repairs.remedy import Mending, mending
 from lakehouse_engine.services.compact.plan import operation_of
 from lakehouse_engine.view.table_state import TableState
 

@@ -22,14 +22,14 @@ from lakehouse_engine.model.archived import ArchivedEntry
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.options.services import ARCHIVAL_BATCH
 from lakehouse_engine.repair.damage import DamagedState, damaged_states, lost_files_of_commits
-from lakehouse_engine.repair.mending.aside import FOLDER, set_aside
-from lakehouse_engine.repair.mending.history_head import history_head
-from lakehouse_engine.repair.mending.lost_plans import lost_compaction_plans
-from lakehouse_engine.repair.mending.metafiles import damaged_metafiles
-from lakehouse_engine.repair.mending.properties import unfinished_properties
-from lakehouse_engine.repair.mending.rebuild import noted, rebuilt
-from lakehouse_engine.repair.mending.recommit import completion_of, recommitted
-from lakehouse_engine.repair.mending.remedy import Mending, mending
+from lakehouse_engine.repair.repairs.aside import FOLDER, set_aside
+from lakehouse_engine.repair.repairs.history_head import history_head
+from lakehouse_engine.repair.repairs.lost_plans import lost_compaction_plans
+from lakehouse_engine.repair.repairs.metafiles import damaged_metafiles
+from lakehouse_engine.repair.repairs.properties import unfinished_properties
+from lakehouse_engine.repair.repairs.rebuild import noted, rebuilt
+from lakehouse_engine.repair.repairs.recommit import completion_of, recommitted
+from lakehouse_engine.repair.repairs.remedy import Mending, mending
 from lakehouse_engine.storage.base import Storage, StoredFile
 from lakehouse_engine.timeline.checkpoints import LIVE, SAVEPOINTED, LiveCheckpoints
 from lakehouse_engine.timeline.config_store import ConfigStore

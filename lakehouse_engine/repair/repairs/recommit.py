@@ -21,7 +21,7 @@ from lakehouse_engine.model.live_files import LiveFiles, LiveGroup, WriteRecord
 from lakehouse_engine.model.order import NEVER, earliest, is_between, is_later, latest
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
-from lakehouse_engine.repair.mending.traces import Trace, traces
+from lakehouse_engine.repair.repairs.traces import Trace, traces
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.lost_commits import writes_before, writes_since
 from lakehouse_engine.view.plans import clustering_groups
