@@ -28,6 +28,7 @@ ERRORS: dict[type[errors.LakehouseError], type[DbtRuntimeError]] = {
     errors.RollbackError: DbtRuntimeError,
     errors.ClusteringError: DbtRuntimeError,
     errors.CompactionError: DbtRuntimeError,
+    errors.IndexingError: DbtRuntimeError,
     errors.SqlError: DbtDatabaseError,
     errors.TaskError: DbtRuntimeError,
     errors.UnavailableError: DbtConfigError,
