@@ -37,11 +37,11 @@ class DealtRows:
         return _joined(self.schema, (*self._stored, *self._held), number)
 
     def _store(self) -> None:
-        parts = [_joined(self.schema, self._held, number).combine_chunks() for number in range(self.parts)]
+        parts = [_joined(self.schema, self._held, number) for number in range(self.parts)]
         ends = np.cumsum([part.num_rows for part in parts])
         self._held, self._bytes = [], 0
-        # A file of Arrow has one dictionary for a column.
-        rows = pa.concat_tables(parts).unify_dictionaries()
+        # A file of Arrow has one dictionary for a column. In one batch, since a mapped file takes memory for each array of each batch.
+        rows = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
         self._stored.append(_Dealt(self.spill.write(len(self._stored), rows), ends))
 
 

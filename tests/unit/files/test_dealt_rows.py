@@ -44,3 +44,13 @@ def test_without_rows_all_parts_are_empty() -> None:
     dealt = DealtRows(SCHEMA, PARTS, SpillTo(MemoryStorage(), "spill", 0))
     assert [dealt.part(part).num_rows for part in range(PARTS)] == [0] * PARTS
     assert dealt.part(0).schema == SCHEMA
+
+
+def test_a_file_has_one_batch_for_all_parts(storage: Storage) -> None:
+    dealt = DealtRows(SCHEMA, PARTS, SpillTo(storage, "spill", 100))
+    for first in (0, 100, 200):
+        table = rows(list(range(first, first + 90)))
+        dealt.add(table, np.asarray(table.column("n")) % PARTS)
+    files = [entry.path for entry in storage.walk("spill")]
+    assert len(files) == 3
+    assert [pa.ipc.open_file(pa.py_buffer(storage.read(path))).num_record_batches for path in files] == [1, 1, 1]
