@@ -154,10 +154,17 @@ def _names(given: Mapping[str, Any], name: str) -> list[str] | None:
     return [one.strip() for one in (_text(given, name) or "").split(",") if one.strip()]
 
 
+def _mapping(given: Mapping[str, Any], name: str) -> dict[str, str]:
+    value = given.get(name) or {}
+    if not isinstance(value, Mapping):
+        raise DbtRuntimeError(f"{name} is a mapping, such as {{format: yyyy-MM-dd}}, and not {value!r}")
+    return {str(key): str(one) for key, one in value.items()}
+
+
 def _index(table: Any, given: Mapping[str, Any]) -> Rows:
     op = _text(given, "op") or "schedule_and_run"
     asked = {"columns": _names(given, "columns"), "type": _text(given, "type"), "expression": _text(given, "expression"), "op": op}
-    options = {key: str(value) for key, value in (given.get("expression_options") or {}).items()}
+    options = _mapping(given, "expression_options")
     flags = {name: flag(given, name) for name in ("if_not_exists", "dry_run")}
     done = table.create_index(_index_name("index", given), **asked, options=options, **flags)
     return [{"index": done.index, "instant": done.instant, "planned": ", ".join(done.planned), "built": ", ".join(done.built)}]
