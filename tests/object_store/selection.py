@@ -45,6 +45,7 @@ LEFT_OUT: dict[str, str] = {
     "tests/dbt/functional/test_materialized_views.py::TestChangesLeft::test_full_refresh": _REPLACED,
     "tests/dbt/functional/test_materialized_views.py::TestChangesRefused::test_full_refresh": _REPLACED,
     "tests/conformance/test_continue_fixtures.py::test_the_dead_write_of_hudi": "it looks for directories after their files went",
+    "tests/conformance/test_metadata_table_fixtures.py": _SHARED,
     "tests/conformance/test_mor_fixtures.py": _SHARED,
     "tests/conformance/test_read_fixtures.py": _SHARED,
     "tests/conformance/test_read_v8_fixtures.py": _SHARED,
