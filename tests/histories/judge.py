@@ -210,8 +210,7 @@ class Judge:
         self.history.table.archive()  # a process that was killed while it waited is forgotten then
         plans = {f"compaction-{time}.lock" for time, action in found.pending.items() if action in ("compaction", "clustering")}
         locks = [entry.path for entry in storage.walk(".hoodie/.locks") if entry.name not in {*_KEPT_LOCKS, *plans}]
-        # A process that is killed while it asks what time the disk has leaves an empty file (docs/plan.md).
-        beats = [entry.path for entry in storage.walk(".hoodie/.heartbeat") if not entry.name.startswith(".probe-")]
+        beats = [entry.path for entry in storage.walk(".hoodie/.heartbeat")]
         if left := [*locks, *beats]:
             self._tell(f"left over: {left}")
 

@@ -44,6 +44,8 @@ _KEPT = 256
 
 _MOMENTS: BoundedCache[int] = BoundedCache(1_000)
 """Values of TIMESTAMP literals, by time zone and text."""
+_ASKING = Lock()
+"""Held while Spark computes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +246,12 @@ class Pins:
     def _moment_of(self, text: str) -> int | None:
         """Microseconds since 1970 of a TIMESTAMP literal in the session's time zone, computed by Spark."""
         key = self._spark.conf.get("spark.sql.session.timeZone"), text
+        known = _MOMENTS.get(key)
+        if known is not None:
+            return known
         try:
-            return _MOMENTS.find(key, lambda: moment_of_literal(self._spark, text))
+            with _ASKING:  # batches of a model ask for the same ends at the same time
+                return _MOMENTS.find(key, lambda: moment_of_literal(self._spark, text))
         except PySparkException:
             return None  # no such moment: Spark reports it for the statement
 
