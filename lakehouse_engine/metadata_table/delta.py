@@ -6,7 +6,7 @@ A delta commit has the instant of the action that it belongs to. Its blocks coun
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from zlib import crc32
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import UnavailableError
 from lakehouse_engine.files.mapped import mapped
-from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file, write_token
+from lakehouse_engine.format.file_names import is_log_file_name, write_token
 from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.writer import sorted_cells
 from lakehouse_engine.format.log.blocks import BlockType, HeaderKey
@@ -30,7 +30,7 @@ from lakehouse_engine.format.metadata_table.schema import record_schema
 from lakehouse_engine.metadata_table.building.groups import open_group
 from lakehouse_engine.metadata_table.compaction import planned_slice
 from lakehouse_engine.metadata_table.completeness import is_built_in, is_in_a_build
-from lakehouse_engine.metadata_table.opened import FIRST_TOKEN
+from lakehouse_engine.metadata_table.opened import FIRST_TOKEN, listed_logs
 from lakehouse_engine.metadata_table.partitions import FILES, RECORD_INDEX, data_partition, group_number, group_numbers, record_index_group
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata, checksum_metadata
@@ -238,22 +238,17 @@ def _logs_of(table: MetadataTable, instant: Instant) -> Iterator[str]:
 def _first_logs(table: MetadataTable, instant_time: str) -> Iterator[str]:
     """Empty first logs of file groups that the instant added to a partitioned record index."""
     if RECORD_INDEX in table.partitions:
-        for log in _listed_logs(table, RECORD_INDEX):
+        for log in listed_logs(table.state, RECORD_INDEX):
             if log.base_instant == instant_time and log.write_token == FIRST_TOKEN:
                 yield log.path
 
 
 def _pending_logs(table: MetadataTable, partition: str, instant_time: str) -> Iterator[str]:
-    for log in _listed_logs(table, partition):
+    for log in listed_logs(table.state, partition):
         if table.state.layout.logs_by_writer:
             is_its = log.base_instant == instant_time
         else:
             is_its = {block.instant_time for block in read_blocks(mapped(table.state.storage, log.path))} == {instant_time}
         if is_its:
             yield log.path
-
-
-def _listed_logs(table: MetadataTable, partition: str) -> Iterable[LogFile]:
-    entries = table.state.storage.list(partition)
-    return [parse_log_file(partition, entry.name, entry.size) for entry in entries if is_log_file_name(entry.name)]
 

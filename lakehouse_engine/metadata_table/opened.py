@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lakehouse_engine.format.file_names import is_log_file_name, parse_log_file, write_token
 from lakehouse_engine.model.files import FileSlice, LogFile
 from lakehouse_engine.model.keys import FileGroupId
@@ -16,17 +14,17 @@ FIRST_TOKEN = write_token(0, 0, 0)
 def opened_groups(metadata: TableState, partition: str) -> list[FileSlice]:
     """Groups that a build began, with all logs since then; none if it has not come so far. The instant of each is that of the build."""
     logs: dict[str, list[LogFile]] = {}
-    for log in _logs(metadata, partition):
+    for log in listed_logs(metadata, partition):
         logs.setdefault(log.file_id, []).append(log)
     begun = {log.file_id: log.base_instant for found in logs.values() for log in found if _is_first(log)}
     pieces = ((FileGroupId(partition, file_id), begun[file_id], sorted(logs[file_id], key=_order)) for file_id in sorted(begun))
     return [FileSlice(group, instant, None, tuple(found)) for group, instant, found in pieces]
 
 
-def _logs(metadata: TableState, partition: str) -> Iterator[LogFile]:
-    for entry in metadata.storage.list(partition):
-        if not entry.is_directory and is_log_file_name(entry.name):
-            yield parse_log_file(partition, entry.name, entry.size)
+def listed_logs(metadata: TableState, partition: str) -> list[LogFile]:
+    """All log files in a partition of the metadata table, also those that no completed delta commit wrote."""
+    entries = metadata.storage.list(partition)
+    return [parse_log_file(partition, entry.name, entry.size) for entry in entries if is_log_file_name(entry.name)]
 
 
 def _is_first(log: LogFile) -> bool:

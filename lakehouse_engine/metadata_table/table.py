@@ -42,7 +42,7 @@ class MetadataTable:
         """Open the metadata table. Raises `UnavailableError` if the table's properties name none, `TableNotFoundError` if it is gone."""
         if not is_in_use(data):
             raise UnavailableError(f"{data.config.name} has no metadata table (hoodie.table.metadata.partitions)", path=data.storage.root)
-        state = TableState.load(storage_below(data.storage, METADATA_TABLE))
+        state = metadata_state(data)
         return cls(data, state, Validity.of(state, data))
 
     @property
@@ -128,6 +128,11 @@ class _ByKeys:
 
     def __call__(self, reader: HFileReader) -> Cells:
         return reader.get(self.keys)
+
+
+def metadata_state(data: TableState) -> TableState:
+    """The metadata table as a table of its own. Raises `TableNotFoundError` if there is none."""
+    return TableState.load(storage_below(data.storage, METADATA_TABLE))
 
 
 def is_in_use(data: TableState) -> bool:

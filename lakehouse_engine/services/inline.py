@@ -49,7 +49,11 @@ def after_commit(
             bool(options.metadata_table.partitions),
             lambda state: _build_metadata_table(state, options.metadata_table.partitions, write_options),
         ),
-        ("building of the record index", builds_index, lambda state: _build_record_index(state, write_options)),
+        (
+            "building of the record index",
+            builds_index,
+            lambda state: build_record_index(state, lock_timeout_ms=write_options.lock_timeout_ms),
+        ),
         ("services of the metadata table", True, lambda state: _metadata(state, options, write_options, runner)),
         ("archiving", options.archive.automatic, lambda state: _archive(state, options, write_options)),
     ]
@@ -181,10 +185,6 @@ def _build_metadata_table(state: TableState, wanted: Sequence[str], write_option
     except CommitConflictError as error:
         logger.info("the metadata table of %s is not built now: %s", state.config.name, error)
     return True
-
-
-def _build_record_index(state: TableState, write_options: WriteOptions) -> bool:
-    return build_record_index(state, lock_timeout_ms=write_options.lock_timeout_ms)
 
 
 def _metadata(state: TableState, options: ServiceOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:

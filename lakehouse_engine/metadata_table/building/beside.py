@@ -26,7 +26,7 @@ from lakehouse_engine.metadata_table.building.naming import name_in_progress, na
 from lakehouse_engine.metadata_table.building.plans import made_at, newest_contiguous, partitions_of, running
 from lakehouse_engine.metadata_table.compaction import schema_text
 from lakehouse_engine.metadata_table.partitions import PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
-from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
+from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use, metadata_state
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.storage.locations import storage_below
@@ -50,7 +50,7 @@ class Build:
 
 def begin(data: TableState, planned: Instant, counts: Mapping[str, int]) -> Build:
     """Begin to build partitions of a metadata table that is in use. `planned` is requested, and no earlier run of it has left anything."""
-    metadata = _metadata(data)
+    metadata = metadata_state(data)
     delta = BuildInstants(data, metadata).beside(planned)
     content = running(counts, newest_contiguous(data), delta.requested_time)
     inflight = data.active.to_inflight(planned.at(State.REQUESTED), content)
@@ -88,7 +88,7 @@ def finish(build: Build, metadata: HoodieCommitMetadata, now: TableState, clock:
             instant=build.instant,
             table=now.config.name,
         )
-    state = _metadata(now)
+    state = metadata_state(now)
     state.active.complete(build.delta, state.layout.encode_commit(metadata), BuildInstants(now, state).completion_time(clock))
 
 
@@ -97,7 +97,7 @@ def is_written(data: TableState, instant: Instant) -> bool:
     delta = made_at(data, instant)
     if delta is None or not is_in_use(data):
         return False
-    found = _metadata(data).timeline.find(delta)
+    found = metadata_state(data).timeline.find(delta)
     return found is not None and found.is_completed
 
 
@@ -123,13 +123,9 @@ def take_back(data: TableState, instant: Instant) -> None:
         unname_partitions(data, names)
     _remove(data, names)
     if delta is not None and is_in_use(data):
-        _metadata(data).active.delete_pending(Instant(delta, Action.DELTA_COMMIT, State.INFLIGHT))
+        metadata_state(data).active.delete_pending(Instant(delta, Action.DELTA_COMMIT, State.INFLIGHT))
     data.storage.delete_tree(f"{SPILL}{delta}")
     data.active.delete(instant.at(State.INFLIGHT))
-
-
-def _metadata(data: TableState) -> TableState:
-    return TableState.load(storage_below(data.storage, METADATA_TABLE))
 
 
 def _remove(data: TableState, partitions: Mapping[str, int] | list[str]) -> None:
@@ -143,7 +139,7 @@ def _overtaken(build: Build, now: TableState) -> str | None:
         return "it was taken back meanwhile, by a rollback, a restore or another program"
     if not is_in_use(now) or any(name not in now.config.metadata_partitions_being_built for name in build.counts):
         return "the metadata table, or what was built in it, was dropped meanwhile"
-    metadata = _metadata(now)
+    metadata = metadata_state(now)
     if metadata.timeline.find(build.delta.requested_time) != build.delta:
         return f"another program took back its delta commit {build.delta.requested_time} in the metadata table"
     if any(_is_rewritten(metadata, name, build.delta) for name in build.counts):

@@ -27,7 +27,7 @@ from lakehouse_engine.metadata_table.expressions.index import check_expression, 
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, EXPRESSION_INDEX, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
 from lakehouse_engine.metadata_table.records.joining import joined
 from lakehouse_engine.metadata_table.records.pairs import indexed_column
-from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable, is_in_use
+from lakehouse_engine.metadata_table.table import METADATA_TABLE, MetadataTable, is_in_use, metadata_state
 from lakehouse_engine.model.instant import Action, State
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.storage.base import Storage
@@ -147,7 +147,7 @@ def remove_partitions(data: TableState, partitions: Iterable[str]) -> None:
     """Remove the files of partitions that are not complete, and pending delta commits of builds under the table's lock, which is held."""
     for name in partitions:
         data.storage.delete_tree(f"{METADATA_TABLE}/{name}")
-    metadata = TableState.load(storage_below(data.storage, METADATA_TABLE))
+    metadata = metadata_state(data)
     for instant in BuildInstants(data, metadata).pending():
         metadata.active.delete_pending(instant)
 

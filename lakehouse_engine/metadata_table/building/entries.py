@@ -18,10 +18,10 @@ from lakehouse_engine.format.metadata_table.bounds import is_indexed
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition, record_index_definition
 from lakehouse_engine.format.metadata_table.keys import secondary_routes
 from lakehouse_engine.metadata_table.building.contents import Contents
-from lakehouse_engine.metadata_table.building.groups import EXPRESSION_GROUPS, GROUP_COUNTS, cells_by_group, record_index_groups
+from lakehouse_engine.metadata_table.building.groups import cells_by_group, fixed_count, record_index_groups
 from lakehouse_engine.metadata_table.building.sorting import SortedKeys, SortedLocations
 from lakehouse_engine.metadata_table.definitions import stored_definitions
-from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, EXPRESSION_INDEX, RECORD_INDEX
+from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, RECORD_INDEX
 from lakehouse_engine.metadata_table.records.columns import indexed
 from lakehouse_engine.metadata_table.records.pairs import pair_payloads, row_pairs
 from lakehouse_engine.metadata_table.records.rows import row_locations
@@ -55,7 +55,7 @@ class Entries:
     @staticmethod
     def counted(data: TableState, partitions: Iterable[str]) -> dict[str, int]:
         """Number of file groups of each partition. Opens the footers of all base files for an index of keys."""
-        fixed = {name: EXPRESSION_GROUPS if name.startswith(EXPRESSION_INDEX) else GROUP_COUNTS.get(name) for name in partitions}
+        fixed = {name: fixed_count(name) for name in partitions}
         groups = record_index_groups(_rows(data.storage, data.view.latest_slices())) if None in fixed.values() else 0
         return {name: groups if count is None else count for name, count in fixed.items()}
 
@@ -64,7 +64,7 @@ class Entries:
         """Sorted entries of each of `count` groups, piece by piece, which are read once. Raises as reading the table, and `RecordKeyError`
         if a key of a record index is there twice.
         """
-        if partition in GROUP_COUNTS or partition.startswith(EXPRESSION_INDEX):
+        if fixed_count(partition) is not None:
             yield cells_by_group(self.contents.records(partition), self.schema, count)
             return
         with self._spilled() as spill:

@@ -19,7 +19,15 @@ from lakehouse_engine.format.metadata_table.payload import encode_payloads
 from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.metadata_table.opened import FIRST_TOKEN
-from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, group_numbers
+from lakehouse_engine.metadata_table.partitions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_INDEX,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    group_numbers,
+)
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage
@@ -33,10 +41,8 @@ STEMS = {
     PARTITION_STATS: "partition-stats",
 }
 """First part of the file ids of each partition that can be built."""
-GROUP_COUNTS = {FILES: 1, COLUMN_STATS: 2, BLOOM_FILTERS: 4, PARTITION_STATS: 1}
-"""File groups of a new partition, as in Hudi (`hoodie.metadata.index.*.file.group.count`)."""
-EXPRESSION_GROUPS = 2
-"""The same of an expression index."""
+_GROUP_COUNTS = {FILES: 1, COLUMN_STATS: 2, BLOOM_FILTERS: 4, PARTITION_STATS: 1}
+_EXPRESSION_GROUPS = 2
 _LEAST_KEY, _GREATEST_KEY = b"minRecordKey", b"maxRecordKey"
 _FEW_KEYS = 1_000_000
 _RECORD_BYTES, _GROUP_BYTES, _GROWTH = 48, 1 << 30, 2
@@ -52,6 +58,13 @@ def record_index_groups(keys: int) -> int:
     if keys < _FEW_KEYS:
         return 1
     return min(max(keys * _GROWTH // (_GROUP_BYTES // _RECORD_BYTES), _LEAST_GROUPS), _MOST_GROUPS)
+
+
+def fixed_count(partition: str) -> int | None:
+    """File groups of a new partition, as in Hudi (`hoodie.metadata.index.*.file.group.count`); None for indexes of keys, which have as many
+    as their keys need.
+    """
+    return _EXPRESSION_GROUPS if partition.startswith(EXPRESSION_INDEX) else _GROUP_COUNTS.get(partition)
 
 
 def _stem(partition: str) -> str:

@@ -42,6 +42,8 @@ from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.view.table_state import TableState
 
 File = BaseFile | LogFile
+
+
 def file_records(data: TableState, index: ExpressionIndex, files: Sequence[File]) -> Records:
     """A record for each file with rows, and in an index of Bloom filters with values that are all certain.
 

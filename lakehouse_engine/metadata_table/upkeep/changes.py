@@ -19,7 +19,7 @@ from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.metadata_table.upkeep.files import FileChanges, cleaned_files, restored_files, rolled_back_files, written_files
 from lakehouse_engine.metadata_table.upkeep.locations import location_changes
 from lakehouse_engine.metadata_table.upkeep.secondary import secondary_change
-from lakehouse_engine.metadata_table.upkeep.statistics import expressions_of_commit, forgotten_files, statistics_of_commit
+from lakehouse_engine.metadata_table.upkeep.statistics import forgotten_files, statistics_of_commit
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
@@ -83,9 +83,7 @@ def changes_of(table: MetadataTable, instant: Instant, outcome: Outcome) -> Delt
 
 def _of_commit(table: MetadataTable, instant: Instant, metadata: HoodieCommitMetadata, schema: str) -> dict[str, list[Change]]:
     changes = {FILES: [_put(schema, written_files(metadata).records())]}
-    time = instant.requested_time
-    files = {**statistics_of_commit(table, time, metadata), **expressions_of_commit(table, time, metadata)}
-    for partition, (records, deleted) in files.items():
+    for partition, (records, deleted) in statistics_of_commit(table, instant.requested_time, metadata).items():
         changes[partition] = [Change(encoded(schema, records), deleted)]
     if RECORD_INDEX in table.kept:
         by_partition = is_by_partition(table)

@@ -48,10 +48,10 @@ class NewFiles:
 
 
 def statistics_of_commit(table: MetadataTable, instant_time: str, metadata: HoodieCommitMetadata) -> dict[str, tuple[Records, pa.Array]]:
-    """Records to put and keys to delete, by partition of the metadata table, for those of the three that the table has.
-    Those of partitions rest on all of `column_stats`, and are built once that is complete.
+    """Records to put and keys to delete, by partition of the metadata table, for those of the three that the table has, and for the
+    expression indexes that are kept up. Statistics of partitions rest on all of `column_stats`, and are built once that is complete.
     """
-    files, found = NewFiles.of(metadata), {}
+    files, found = NewFiles.of(metadata), dict[str, tuple[Records, pa.Array]]()
     if BLOOM_FILTERS in table.kept:
         found[BLOOM_FILTERS] = (bloom_filter_records(table.data, files.bases), _NONE)
     if COLUMN_STATS in table.kept:
@@ -59,18 +59,11 @@ def statistics_of_commit(table: MetadataTable, instant_time: str, metadata: Hood
         found[COLUMN_STATS] = (written, _NONE)
         if PARTITION_STATS in table.partitions:
             found[PARTITION_STATS] = _of_partitions(table, instant_time, metadata, files, written)
+    expressions = kept_expressions(table.data, table.kept)
+    if expressions:
+        after = {path: list(_slices_after(table, instant_time, metadata, files, path)) for path in _touched(metadata)}
+        found |= {name: changed_records(table, index, (*files.bases, *files.logs), after) for name, index in expressions.items()}
     return found
-
-
-def expressions_of_commit(
-    table: MetadataTable, instant_time: str, metadata: HoodieCommitMetadata
-) -> dict[str, tuple[Records, pa.Array]]:
-    """The same for the expression indexes that are kept up."""
-    files = NewFiles.of(metadata)
-    paths = _touched(metadata)
-    kept = kept_expressions(table.data, table.kept)
-    after = {path: list(_slices_after(table, instant_time, metadata, files, path)) for path in paths if kept}
-    return {name: changed_records(table, index, (*files.bases, *files.logs), after) for name, index in kept.items()}
 
 
 def _touched(metadata: HoodieCommitMetadata) -> list[str]:

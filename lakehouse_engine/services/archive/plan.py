@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from lakehouse_engine.commit.table_clock import table_clock, wall_time
 from lakehouse_engine.errors import TableNotFoundError
-from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
+from lakehouse_engine.metadata_table.table import is_in_use, metadata_state
 from lakehouse_engine.metadata_table.written import unmerged
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
 from lakehouse_engine.model.keys import FileGroupId
@@ -18,7 +18,6 @@ from lakehouse_engine.model.plans import HoodieCleanerPlan
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions
 from lakehouse_engine.services.clean.policies import retention
-from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.timeline.restores import took_rows
 from lakehouse_engine.view.listings.listing import StorageLister
@@ -114,7 +113,7 @@ def _metadata_table_of(state: TableState) -> TableState | None:
     if not is_in_use(state):
         return None
     try:
-        return TableState.load(storage_below(state.storage, METADATA_TABLE))
+        return metadata_state(state)
     except TableNotFoundError:
         return None
 

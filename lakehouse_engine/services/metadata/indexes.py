@@ -106,24 +106,23 @@ def create(
         if if_not_exists:
             return IndexChange(index=name, dry_run=dry_run)
         raise OptionError(f"{data.config.name} has an index {name} already; drop it first, or say IF NOT EXISTS", table=data.config.name)
+    partition = _partition(name, chosen)
     if is_expression(name, chosen):
-        partition, define = f"{EXPRESSION_INDEX}{name}", [expression_definition(data, name, chosen, columns, expression, options)]
+        define = [expression_definition(data, name, chosen, columns, expression, options)]
     else:
-        partition = f"{SECONDARY_INDEX}{name}" if chosen == SECONDARY else name
         define = _definitions(data, partition, columns)
     wanted = check_partitions(data, [partition], define)
     new = tuple(sorted(one for one in wanted if one not in data.config.metadata_partitions))
     planned = indexing.planned_build(data, partition)
     if op == RUN and planned is None:
         raise OptionError(f"{data.config.name} has no plan to build the index {name}; schedule it first", table=data.config.name)
+    if dry_run or op != SCHEDULE:
+        indexing.check_can_begin(data)
     if dry_run:
-        indexing.check_can_begin(data)
         time = None if planned is None else planned.requested_time
-        if op == SCHEDULE:
-            return IndexChange(index=name, instant=time, planned=new, dry_run=True)
-        return IndexChange(index=name, instant=time, built=new, dry_run=True)
-    if op != SCHEDULE:
-        indexing.check_can_begin(data)
+        done, to_come = ((), new) if op == SCHEDULE else (new, ())
+        return IndexChange(index=name, instant=time, planned=to_come, built=done, dry_run=True)
+    is_new = False
     if planned is None or op != RUN:
         scheduled = indexing.schedule(storage, [partition], define, lock_timeout_ms=lock_timeout_ms)
         if scheduled is None:
@@ -131,12 +130,16 @@ def create(
         planned, is_new = scheduled
         if op == SCHEDULE:
             return IndexChange(index=name, instant=planned.requested_time, planned=indexing.planned_partitions(storage, planned))
-    else:
-        is_new = False
     built = _run(storage, planned, data, is_new=is_new, lock_timeout_ms=lock_timeout_ms)
     if partition.startswith(EXPRESSION_INDEX):
         logger.warning(_OF_ANY, name, data.config.name, define[0].source_fields[0], define[0].function)
     return IndexChange(index=name, instant=planned.requested_time, built=built)
+
+
+def _partition(name: str, kind: str) -> str:
+    if is_expression(name, kind):
+        return f"{EXPRESSION_INDEX}{name}"
+    return f"{SECONDARY_INDEX}{name}" if kind == SECONDARY else name
 
 
 def _run(storage: Storage, planned: Instant, before: TableState, *, is_new: bool, lock_timeout_ms: int) -> tuple[str, ...]:

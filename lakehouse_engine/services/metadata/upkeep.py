@@ -13,7 +13,7 @@ from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import wall_time
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.metadata_table.compaction import blocked_by
-from lakehouse_engine.metadata_table.table import METADATA_TABLE, is_in_use
+from lakehouse_engine.metadata_table.table import is_in_use, metadata_state
 from lakehouse_engine.metadata_table.written import unmerged
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.options import ArchiveOptions, CleanOptions, CompactionOptions, ServiceOptions
@@ -23,7 +23,6 @@ from lakehouse_engine.services.clean.policies import KEEP_LATEST_BY_HOURS, reten
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.services.metadata.clock import CLEAN_SUFFIX, named_instants, service_instant
 from lakehouse_engine.services.metadata.compaction import compact
-from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
 
@@ -41,15 +40,11 @@ def run_due(data: TableState, options: ServiceOptions, runner: LocalRunner, *, l
 
     Raises `LockTimeoutError`, and what a service raises; each is safe to run again.
     """
-    if not is_in_use(data) or not _is_due(data, _opened(data), options):
+    if not is_in_use(data) or not _is_due(data, metadata_state(data), options):
         return
     with locked_table(data.storage, lock_timeout_ms=lock_timeout_ms) as current:
         if is_in_use(current):
             _run(current, options, runner, lock_timeout_ms)
-
-
-def _opened(data: TableState) -> TableState:
-    return TableState.load(storage_below(data.storage, METADATA_TABLE))
 
 
 def _is_due(data: TableState, metadata: TableState, options: ServiceOptions) -> bool:
@@ -62,7 +57,7 @@ def _is_due(data: TableState, metadata: TableState, options: ServiceOptions) -> 
 
 
 def _run(data: TableState, options: ServiceOptions, runner: LocalRunner, lock_timeout_ms: int) -> None:
-    metadata = _opened(data)
+    metadata = metadata_state(data)
     busy = _in_the_way(metadata)
     if busy is not None:
         logger.info("the services of the metadata table of %s wait: %s is pending there", data.config.name, busy)
