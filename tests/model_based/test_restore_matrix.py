@@ -18,7 +18,7 @@ from lakehouse_engine.errors import InstantCleanedError, MissingFileError
 from lakehouse_engine.format.file_names import is_log_file_name
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.table_version import TableVersion
-from lakehouse_engine.read import indexed, points
+from lakehouse_engine.read import indexed
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
@@ -62,8 +62,7 @@ def test_a_restored_table_of_a_later_version_is_what_it_was(name: str, tmp_path:
 
 @pytest.mark.parametrize("name", CELLS_WITH_METADATA)
 def test_a_restored_metadata_table_is_right_or_gone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (indexed, points):
-        monkeypatch.setattr(module, "WORTH_ASKING", 0)
+    monkeypatch.setattr(indexed, "WORTH_ASKING", 0)
     scenario, merge_on_read, partitioned, version = CELLS_WITH_METADATA[name]
     with tables_of(version):
         restore(scenario, Cell.create(tmp_path / "t", merge_on_read=merge_on_read, partitioned=partitioned, indexed=True))

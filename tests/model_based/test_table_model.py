@@ -14,7 +14,6 @@ from collections import Counter
 import pytest
 
 from lakehouse_engine.read import indexed as indexed_reads
-from lakehouse_engine.read import points
 from tests.model_based.histories import History, Make, Refused, Step, replay, shrunk
 from tests.support.depth import IS_FULL
 
@@ -68,8 +67,7 @@ def test_random_histories_on_a_later_version_equal_the_model(first: str) -> None
 @pytest.mark.parametrize("first", WITH_METADATA)
 def test_random_histories_with_a_metadata_table_equal_the_model(first: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each step nothing is wrong with it, and what it answers is asked of it however few files there are."""
-    for module in (indexed_reads, points):
-        monkeypatch.setattr(module, "WORTH_ASKING", 0)
+    monkeypatch.setattr(indexed_reads, "WORTH_ASKING", 0)
     check_block(range(int(first), int(first) + _WITH_METADATA), version, indexed=True)
 
 
