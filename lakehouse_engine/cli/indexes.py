@@ -14,7 +14,7 @@ from lakehouse_engine.cli.terminal.results import show_result
 from lakehouse_engine.cli.work import open_services
 from lakehouse_engine.services.metadata.indexes import OPS as INDEX_OPS
 
-_COLUMNS = ("name", "type", "columns", "partition", "stored_as", "options")
+_COLUMNS = ("name", "type", "columns", "partition", "stored_as", "options", "planned")
 
 
 @click.group()

@@ -16,6 +16,7 @@ from lakehouse_engine.format.metadata_table.keys import (
     bloom_filter_keys,
     column_prefix,
     column_stats_keys,
+    expression_partition_stats_keys,
     partition_identifier,
     partition_path_of,
     partition_stats_keys,
@@ -75,6 +76,10 @@ class Statistics:
         """Like `of_files`, one row for each partition."""
         return self._at(partition_stats_keys(pa.repeat(column, len(paths)), paths), kind)
 
+    def of_partitions_by_expression(self, column: str, paths: pa.Array, kind: pa.DataType) -> pa.Table:
+        """Like `of_partitions`, in an expression index on the column; `kind` is the type of the expression."""
+        return self._at(expression_partition_stats_keys(pa.repeat(column, len(paths)), paths), kind)
+
     def _at(self, keys: pa.Array, kind: pa.DataType) -> pa.Table:
         found = self.stats.take(pc.index_in(keys, self.keys)) if len(self.keys) else pa.nulls(len(keys), self.stats.type)
         least, greatest = stats_bounds(found, kind)
@@ -94,10 +99,13 @@ def partition_statistics(table: MetadataTable, columns: Sequence[str]) -> Statis
     return Statistics.of(table.with_prefixes(PARTITION_STATS, [column_prefix(column) for column in columns]))
 
 
-def bloom_filters(table: MetadataTable, files: pa.Table) -> list[BloomFilter | None]:
-    """Bloom filter of each base file (in the columns of `LISTED`); None if it has none. Raises `FormatError`."""
+def bloom_filters(table: MetadataTable, files: pa.Table, partition: str = BLOOM_FILTERS) -> list[BloomFilter | None]:
+    """Bloom filter of each file (in the columns of `LISTED`) in `partition`, which may be an expression index; None if it has none.
+
+    Raises `FormatError`.
+    """
     keys = bloom_filter_keys(files.column("partition_path").combine_chunks(), files.column("name").combine_chunks())
-    found = table.with_keys(BLOOM_FILTERS, keys)
+    found = table.with_keys(partition, keys)
     info = found.payloads.column(BLOOM).combine_chunks()
     known = {key: place for place, key in enumerate(found.keys.to_pylist())}
     places = [known.get(key) for key in keys.to_pylist()]

@@ -100,6 +100,7 @@ class TableIndex:
     """An index of a table: a `partition` of its metadata table. `columns` are those that it is about.
 
     Of an expression index, `stored_as` is `column_stats` or `bloom_filters`, and `options` has the function, `expr`, and what it is given.
+    `planned` is the instant of the pending build of an index that is not there yet; None of one that is.
     """
 
     name: str
@@ -108,6 +109,7 @@ class TableIndex:
     partition: str
     stored_as: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    planned: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,9 +36,13 @@ def restore_table(run: Execution, statement: RestoreTable) -> DataFrame:
 
 
 def show_indexes(run: Execution, statement: ShowIndexes) -> DataFrame:
-    """Indexes of the metadata table. Raises `TableNotFoundError`."""
+    """Indexes of the metadata table; one that is only planned has the instant of its plan as the option `planned`.
+
+    Raises `TableNotFoundError`.
+    """
     found = run.table(statement.name).indexes()
-    options = [json.dumps(dict(one.options)) if one.options else "" for one in found]
+    told = [{**one.options, **({} if one.planned is None else {"planned": one.planned})} for one in found]
+    options = [json.dumps(one) if one else "" for one in told]
     rows = zip(found, options, strict=True)
     return run.rows(_INDEX_COLUMNS, [(one.name, ",".join(one.columns), one.stored_as or one.type, "", given) for one, given in rows])
 

@@ -126,7 +126,7 @@ def _range(data: TableState, index: ExpressionIndex, file: File) -> ColumnBounds
     """Range of the expression in a file."""
     found = ColumnBounds(None, None, 0, 0)
     if not index.expression.grows:
-        for bounded in _bounded(data, index, file):
+        for bounded in bounded_values(data, index, file):
             found = joined_ranges(found, _range_of(bounded, len(bounded.least), bounded.least.null_count))
         return found
     source = _source_range(data, index, file)
@@ -151,8 +151,11 @@ def _source_range(data: TableState, index: ExpressionIndex, file: File) -> Colum
     return found[0]
 
 
-def _bounded(data: TableState, index: ExpressionIndex, file: File) -> Iterator[Bounded]:
-    """The expression for all rows of a file, part by part. Where Spark may read other days than are stored, it may be anything."""
+def bounded_values(data: TableState, index: ExpressionIndex, file: File) -> Iterator[Bounded]:
+    """The expression for all rows of a file, part by part. Where Spark may read other days than are stored, it may be anything.
+
+    Raises as reading the file.
+    """
     schema, kind = pa.schema([index.source]), index.expression.kind
     if isinstance(file, LogFile):
         yield from (index.expression.compute(rows.cast(schema).column(0)) for rows in log_rows(data.storage, file, schema))
@@ -178,7 +181,7 @@ def _filters(data: TableState, index: ExpressionIndex, shape: FilterShape, files
 
 def _filter(data: TableState, index: ExpressionIndex, shape: FilterShape, file: File) -> str | None:
     """The filter of a file with the texts of all values but null; None if one of them is not certain, or there is no row."""
-    parts = list(_bounded(data, index, file))
+    parts = list(bounded_values(data, index, file))
     if not parts or not all(part.is_exact for part in parts):
         return None
     values = pc.unique(pa.chunked_array([chunk for part in parts for chunk in part.least.chunks], index.expression.kind))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LakehouseError, OptionError
 from lakehouse_engine.files.schema import table_schema
@@ -51,10 +52,17 @@ _NAME = re.compile(r"[A-Za-z0-9_]{1,200}")
 
 
 def indexes(data: TableState) -> list[TableIndex]:
-    """Indexes of the table's metadata table, by partition; `files`, its list of files, is none of them.
+    """Indexes of the table's metadata table, by partition, then those of pending builds; `files`, its list of files, is none of them.
 
     Raises `FormatError` if the stored definitions do not parse.
     """
+    there, defined = _built(data), stored_definitions(data)
+    known = {FILES, *(one.partition for one in there)}
+    pending = ((name, build) for build, names in indexing.planned_builds(data) for name in names if name not in known)
+    return [*there, *(replace(_index(data, name, defined.get(name)), planned=build.requested_time) for name, build in pending)]
+
+
+def _built(data: TableState) -> list[TableIndex]:
     defined = stored_definitions(data)
     return [_index(data, name, defined.get(name)) for name in data.config.metadata_partitions if name != FILES]
 
@@ -102,7 +110,7 @@ def create(
     _check_name(name, chosen)
     if (expression or options) and not is_expression(name, chosen):
         raise OptionError(f"only an index on an expression has an expression and options, and {name} is of the type {chosen}")
-    if name in {one.name for one in indexes(data)}:
+    if name in {one.name for one in _built(data)}:
         if if_not_exists:
             return IndexChange(index=name, dry_run=dry_run)
         raise OptionError(f"{data.config.name} has an index {name} already; drop it first, or say IF NOT EXISTS", table=data.config.name)
@@ -164,7 +172,7 @@ def drop(storage: Storage, name: str, *, if_exists: bool = False, dry_run: bool 
     Raises `OptionError` if there is none of this name, or a secondary index needs it, and as `building.drop`.
     """
     data = TableState.load(storage)
-    there = indexes(data)
+    there = _built(data)
     found = [one for one in there if name in (one.name, one.partition)]
     planned = None if found else _planned(data, name)
     if planned is not None:

@@ -110,6 +110,11 @@ def planned_build(data: TableState, partition: str) -> Instant | None:
     return build_of(data, partition)
 
 
+def planned_builds(data: TableState) -> list[tuple[Instant, tuple[str, ...]]]:
+    """Pending builds, oldest first, and the partitions of each."""
+    return [(one, partitions_of(data, one)) for one in pending_builds(data)]
+
+
 def planned_partitions(storage: Storage, planned: Instant) -> tuple[str, ...]:
     """Partitions that a pending plan is to build."""
     return partitions_of(TableState.load(storage), planned)

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
+from typing import Literal
 
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.metadata_table.completeness import unknown_instants
-from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from lakehouse_engine.metadata_table.definitions import stored_definitions
+from lakehouse_engine.metadata_table.expressions.index import kept_expressions
+from lakehouse_engine.metadata_table.partitions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
+from lakehouse_engine.metadata_table.records.pairs import indexed_column
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.verify.metadata_table.expressions import check_expression
 from lakehouse_engine.verify.metadata_table.files import check_files, check_filters
 from lakehouse_engine.verify.metadata_table.report import MetadataFinding, MetadataFindingKind, MetadataReport
 from lakehouse_engine.verify.metadata_table.rows import check_record_index
+from lakehouse_engine.verify.metadata_table.secondary import check_secondary_index
 from lakehouse_engine.verify.metadata_table.statistics import check_partition_statistics, check_statistics
 from lakehouse_engine.view.table_state import TableState
 
 Checked = tuple[int, list[MetadataFinding]]
+Check = tuple[Literal["files", "statistics", "filters", "keys"], Callable[[], Checked]]
+"""What is compared, and how many of it with what findings."""
 
 
 def check_metadata_table(state: TableState, *, quick: bool = False) -> MetadataReport:
@@ -26,21 +43,19 @@ def check_metadata_table(state: TableState, *, quick: bool = False) -> MetadataR
     """
     table = MetadataTable.open(state)
     _, findings = _settled(FILES, lambda: (0, [_unknown(one) for one in unknown_instants(table)]))
-    counts = dict.fromkeys((FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX), 0)
-    for partition, check in _checks(table, quick=quick).items():
-        counts[partition], found = _settled(partition, check)
+    counts: Counter[str] = Counter()
+    for partition, (counted, check) in _checks(table, quick=quick).items():
+        count, found = _settled(partition, check)
+        counts[counted] += count
         findings += found
     newest = state.timeline.completed().writes().last()
     return MetadataReport(
         table=state.config.name,
         instant=None if newest is None else newest.requested_time,
         partitions=table.partitions,
-        files=counts[FILES],
-        statistics=counts[COLUMN_STATS] + counts[PARTITION_STATS],
-        filters=counts[BLOOM_FILTERS],
-        keys=counts[RECORD_INDEX],
         findings=tuple(findings),
         skipped=tuple(_skipped(table, quick=quick)),
+        **counts,
     )
 
 
@@ -49,16 +64,29 @@ def _unknown(instant: Instant) -> MetadataFinding:
     return MetadataFinding(MetadataFindingKind.UNKNOWN_INSTANT, FILES, "", message)
 
 
-def _checks(table: MetadataTable, *, quick: bool) -> dict[str, Callable[[], Checked]]:
-    checks: dict[str, Callable[[], Checked]] = {FILES: lambda: check_files(table)}
+def _checks(table: MetadataTable, *, quick: bool) -> dict[str, Check]:
+    """Checks by partition of the metadata table."""
+    checks: dict[str, Check] = {FILES: ("files", lambda: check_files(table))}
     if COLUMN_STATS in table.partitions:
-        checks[COLUMN_STATS] = lambda: check_statistics(table, table_schema(table.data))
+        checks[COLUMN_STATS] = ("statistics", lambda: check_statistics(table, table_schema(table.data)))
     if PARTITION_STATS in table.partitions:
-        checks[PARTITION_STATS] = lambda: check_partition_statistics(table, table_schema(table.data))
+        checks[PARTITION_STATS] = ("statistics", lambda: check_partition_statistics(table, table_schema(table.data)))
     if BLOOM_FILTERS in table.partitions:
-        checks[BLOOM_FILTERS] = lambda: check_filters(table)
-    if RECORD_INDEX in table.partitions and not quick:
-        checks[RECORD_INDEX] = lambda: check_record_index(table)
+        checks[BLOOM_FILTERS] = ("filters", lambda: check_filters(table))
+    return checks if quick else {**checks, **_checks_of_rows(table)}
+
+
+def _checks_of_rows(table: MetadataTable) -> dict[str, Check]:
+    checks: dict[str, Check] = {}
+    if RECORD_INDEX in table.partitions:
+        checks[RECORD_INDEX] = ("keys", lambda: check_record_index(table))
+    defined = stored_definitions(table.data)
+    for name in table.partitions:
+        column = indexed_column(table.data, defined[name]) if name.startswith(SECONDARY_INDEX) and name in defined else None
+        if column is not None:
+            checks[name] = ("keys", partial(check_secondary_index, table, name, column))
+    for name, index in kept_expressions(table.data, table.partitions).items():
+        checks[name] = ("statistics" if index.shape is None else "filters", partial(check_expression, table, index))
     return checks
 
 
@@ -71,10 +99,6 @@ def _settled(partition: str, check: Callable[[], Checked]) -> Checked:
 
 
 def _skipped(table: MetadataTable, *, quick: bool) -> list[str]:
-    compared = set(_checks(table, quick=quick))
-    return [_not_compared(partition) for partition in table.partitions if partition not in compared]
-
-
-def _not_compared(partition: str) -> str:
-    why = "rows are not read by a quick check" if partition == RECORD_INDEX else "indexes of this kind are not compared"
-    return f"{partition}: {why}"
+    compared, whole = (set(_checks(table, quick=one)) for one in (quick, False))
+    why = {True: "rows are not read by a quick check", False: "this engine does not know how to compute it"}
+    return [f"{partition}: {why[partition in whole]}" for partition in table.partitions if partition not in compared]

@@ -94,6 +94,13 @@ def latest_base_files(table: MetadataTable) -> pa.Table:
     return files.filter(pa.array([path in latest for path in paths], pa.bool_()))
 
 
+def latest_files(state: TableState, path: str) -> pa.Table:
+    """Base files and logs of the newest slices of a partition, in the columns of `LISTED`; sizes are 0."""
+    slices = state.view.latest_slices(path)
+    names = [file.name for piece in slices for file in (piece.base_file, *piece.log_files) if file is not None]
+    return pa.table([[path] * len(names), names, [0] * len(names)], schema=LISTED)
+
+
 def parsed(files: pa.Table) -> Iterator[BaseFile]:
     """The base files among `files` (in the columns of `LISTED`)."""
     for row in files.to_pylist():

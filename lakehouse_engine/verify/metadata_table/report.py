@@ -39,8 +39,8 @@ class MetadataFinding:
 class MetadataReport:
     """What was compared and what is wrong. `instant` is the newest completed write of the table, None if there is none.
 
-    `files` are listed files, `statistics` pairs of file and column, `filters` Bloom filters, `keys` entries of the record index; `skipped`
-    says what could not be compared, and why.
+    `files` are listed files, `statistics` pairs of file and column or expression, `filters` Bloom filters, `keys` entries of the record
+    index and of secondary indexes; `skipped` says what could not be compared, and why.
     """
 
     table: str

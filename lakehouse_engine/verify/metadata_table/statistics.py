@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 
 from lakehouse_engine.files.column_bounds import columns_bounds
 from lakehouse_engine.files.footers import FOOTERS
-from lakehouse_engine.metadata_table.answers import LISTED, Statistics
+from lakehouse_engine.metadata_table.answers import Statistics
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, PARTITION_STATS
 from lakehouse_engine.metadata_table.records.columns import indexed_columns
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.model.files import BaseFile
-from lakehouse_engine.verify.metadata_table.files import finding, latest_base_files, parsed
+from lakehouse_engine.verify.metadata_table.files import finding, latest_base_files, latest_files, parsed
 from lakehouse_engine.verify.metadata_table.report import MetadataFinding, MetadataFindingKind
 
 
@@ -23,7 +23,7 @@ def check_statistics(table: MetadataTable, schema: pa.Schema) -> tuple[int, list
     """Number of compared column statistics, and findings for those that are narrower than their file's footer, or have other counts."""
     files = latest_base_files(table)
     bases = list(parsed(files))
-    whole = _statistics(table, COLUMN_STATS)
+    whole = statistics_of(table, COLUMN_STATS)
     count = 0
     found: list[MetadataFinding] = []
     for field in schema:
@@ -50,12 +50,12 @@ def _wrong(file: BaseFile, field: pa.Field, known: pa.Table, footer: pq.FileMeta
     least, greatest = (row.column(end)[0] for end in ("least", "greatest"))
     if stored.nulls == stored.values or stored.least is None or stored.greatest is None:
         return
-    if _is_less(stored.least, least) or _is_less(greatest, stored.greatest):
+    if is_less(stored.least, least) or is_less(greatest, stored.greatest):
         message = f"the column {field.name} has values from {stored.least} to {stored.greatest}; {least} to {greatest} are recorded"
         yield finding(MetadataFindingKind.WRONG_STATISTICS, file.path, message, COLUMN_STATS)
 
 
-def _is_less(one: pa.Scalar, other: pa.Scalar) -> bool:
+def is_less(one: pa.Scalar, other: pa.Scalar) -> bool:
     """True if a value is less than another; False if either is unknown."""
     return bool(pc.less(one, other).as_py())
 
@@ -66,39 +66,33 @@ def check_partition_statistics(table: MetadataTable, schema: pa.Schema) -> tuple
     Hudi 1.2 takes a partition without statistics for one without rows.
     """
     indexed = set(indexed_columns(table.data))
-    of_files, of_partitions = _statistics(table, COLUMN_STATS), _statistics(table, PARTITION_STATS)
+    of_files, of_partitions = statistics_of(table, COLUMN_STATS), statistics_of(table, PARTITION_STATS)
     count = 0
     found: list[MetadataFinding] = []
     for path in table.data.view.partitions():
-        files = _latest_files(table, path)
+        files = latest_files(table.data, path)
         for field in schema:
             if pa.types.is_nested(field.type) or not files.num_rows:
                 continue
             whole = of_partitions.of_partitions(field.name, pa.array([path], pa.string()), field.type)
             if whole.column("valueCount")[0].is_valid:
                 count += 1
-                found += _narrower(path, field.name, whole, of_files.of_files(field.name, files, field.type))
+                found += narrower(path, field.name, whole, of_files.of_files(field.name, files, field.type), PARTITION_STATS)
             elif field.name in indexed:
                 message = f"the column {field.name} has no statistics, and the partition has files"
                 found.append(finding(MetadataFindingKind.WRONG_STATISTICS, path, message, PARTITION_STATS))
     return count, found
 
 
-def _narrower(path: str, column: str, whole: pa.Table, parts: pa.Table) -> Iterator[MetadataFinding]:
+def narrower(path: str, column: str, whole: pa.Table, parts: pa.Table, partition: str) -> Iterator[MetadataFinding]:
+    """A finding about `partition` of the metadata table if the one row of `whole` does not hold the bounds of all `parts`."""
     least, greatest = pc.min(parts.column("least")), pc.max(parts.column("greatest"))
     known = [whole.column(end)[0] for end in ("least", "greatest")]
-    if _is_less(least, known[0]) or _is_less(known[1], greatest):
+    if is_less(least, known[0]) or is_less(known[1], greatest):
         message = f"files have values of the column {column} from {least} to {greatest}; {known[0]} to {known[1]} are recorded"
-        yield finding(MetadataFindingKind.WRONG_STATISTICS, path, message, PARTITION_STATS)
+        yield finding(MetadataFindingKind.WRONG_STATISTICS, path, message, partition)
 
 
-def _latest_files(table: MetadataTable, path: str) -> pa.Table:
-    """Base files and logs of the newest slices of a partition, in the columns of `LISTED`."""
-    slices = table.data.view.latest_slices(path)
-    names = [file.name for piece in slices for file in (piece.base_file, *piece.log_files) if file is not None]
-    return pa.table([[path] * len(names), names, [0] * len(names)], schema=LISTED)
-
-
-def _statistics(table: MetadataTable, partition: str) -> Statistics:
+def statistics_of(table: MetadataTable, partition: str) -> Statistics:
     """All statistics of a partition of the metadata table."""
     return Statistics.of(table.with_prefixes(partition, [b""]))

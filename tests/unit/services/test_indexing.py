@@ -176,6 +176,7 @@ def test_a_build_is_planned_and_run_apart(version: int, tmp_path: Path) -> None:
     assert newest is not None
     done = table.create_index("record_index", op="schedule")
     assert (done.planned, done.built) == (("record_index",), ())
+    assert [(one.name, one.columns, one.planned) for one in table.indexes()] == [("record_index", ("id",), done.instant)]
     state = state_of(table)
     planned = build_of(state, "record_index")
     assert planned == Instant(done.instant or "", Action.INDEXING, State.REQUESTED)

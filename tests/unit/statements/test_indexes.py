@@ -67,6 +67,14 @@ def test_an_expression_is_given_by_options(table: HoodieTable) -> None:
     assert [row["index_name"] for row in run(table, "show indexes in s.t")] == ["b"]
 
 
+def test_a_planned_index_says_so(table: HoodieTable) -> None:
+    planned = table.create_index("record_index", op="schedule").instant
+    (shown,) = run(table, "show indexes from s.t")
+    assert (shown["index_name"], shown["options"]) == ("record_index", f'{{"planned": "{planned}"}}')
+    run(table, "drop index record_index on s.t")
+    assert run(table, "show indexes from s.t") == []
+
+
 def test_what_is_there_or_not_is_refused(table: HoodieTable) -> None:
     with pytest.raises(OptionError, match="no index 'record_index'"):
         run(table, "drop index record_index on s.t")
