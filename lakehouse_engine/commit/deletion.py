@@ -67,7 +67,7 @@ def delete_cleaned(state: TableState, paths: Iterable[str]) -> list[str]:
     and files of uncommitted instants. Lists the partitions again.
     """
     wanted = sorted(set(paths))
-    needed = needed_files(state, (parent_of(path) for path in wanted))
+    needed = needed_files(state, wanted)
 
     def check(file: BaseFile | LogFile) -> None:
         if file.path in needed:

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakehouse_engine.commit.concurrency.pending import pending_groups
-from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.format.file_names import group_in, is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import Order, in_time_order
 from lakehouse_engine.model.plans import HoodieCompactionPlan
 from lakehouse_engine.storage.base import StoredFile
+from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.listings.listing import StorageLister
 from lakehouse_engine.view.slicing import slice_of
@@ -74,9 +75,15 @@ def partition_versions(partition_path: str, files: Iterable[StoredFile], timelin
 
 
 def without_strays(state: TableState, partition_path: str, files: Iterable[StoredFile]) -> list[StoredFile]:
-    """The listing without base files that no commit named: as the newest version, one would release the real one."""
-    strays = {base.path for base in state.view.strays(partition_path)}
-    return [file for file in files if file.path not in strays]
+    """The files without base files that no commit named: as the newest version, one would release the real one."""
+    return [file for file in files if not _is_stray(state, partition_path, file)]
+
+
+def _is_stray(state: TableState, partition_path: str, file: StoredFile) -> bool:
+    if not is_base_file_name(file.name):
+        return False
+    base = parse_base_file(partition_path, file.name)
+    return state.timeline.is_committed(base.instant_time) and not state.manifest.has(base)
 
 
 def planned_groups(state: TableState) -> dict[FileGroupId, str]:
@@ -91,21 +98,24 @@ def planned_groups(state: TableState) -> dict[FileGroupId, str]:
     return found
 
 
-def needed_files(state: TableState, partitions: Iterable[str]) -> dict[str, str]:
-    """Paths in those partitions that no clean may delete, whatever its plan says, with the reason.
+def needed_files(state: TableState, paths: Iterable[str]) -> dict[str, str]:
+    """Those of these paths that no clean may delete, whatever its plan says, with the reason. Lists their partitions.
 
     These are the newest slice of every live group, every file of a group that a pending service will read, and files of uncommitted
     instants. Savepoints are checked where files are deleted.
     """
     lister, planned, replaced = StorageLister(state.storage), planned_groups(state), state.view.replaced_as_of()
+    wanted = {path: group_in(path.rpartition("/")[2]) for path in paths}
     needed: dict[str, str] = {}
-    for partition in sorted(set(partitions)):
-        for group in partition_versions(partition, without_strays(state, partition, lister.files(partition)), state.timeline):
+    for partition in sorted({parent_of(path) for path in wanted}):
+        ids = {file_id for path, file_id in wanted.items() if parent_of(path) == partition}
+        files = [file for file in lister.files(partition) if group_in(file.name) in ids]
+        for group in partition_versions(partition, without_strays(state, partition, files), state.timeline):
             latest = group.slices[0].instant_time if group.slices and group.group not in replaced else None
             for version in group.versions:
                 reason = _reason(version, latest, planned.get(group.group))
                 if reason is not None:
-                    needed.update(dict.fromkeys((file.path for file in version.files), reason))
+                    needed.update(dict.fromkeys((file.path for file in version.files if file.path in wanted), reason))
     return needed
 
 

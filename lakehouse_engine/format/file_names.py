@@ -56,6 +56,11 @@ def file_id_of(name: str) -> str:
     return name if match is None else match.group(1)
 
 
+def group_in(name: str) -> str:
+    """The file id that a data file's name begins with. Much cheaper than parsing; of another name it is a text without meaning."""
+    return name.removeprefix(".").partition("_")[0]
+
+
 def is_base_file_name(name: str) -> bool:
     """True if the name, without a folder, is a base file's."""
     return _BASE_FILE.fullmatch(name) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakehouse_engine.cache import BoundedCache
@@ -24,8 +24,6 @@ from lakehouse_engine.timeline.history import History, history_of
 from lakehouse_engine.timeline.timeline import Timeline
 
 logger = logging.getLogger(__name__)
-
-_Write = tuple[Instant, StoredFile | None]
 
 
 # No slots, so that derived values can be cached on the instance.
@@ -74,30 +72,6 @@ DECODED = DecodedCommits(limit=16 * 1024 * 1024)
 """Shared by all tables of this process."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Partitions:
-    """Partition paths with files (`live`) after `writes` are added to what archived ones left."""
-
-    archived: LiveFiles
-    writes: tuple[_Write, ...]
-    live: LiveFiles
-    paths: tuple[str, ...]
-
-    def are_of(self, archived: LiveFiles, writes: tuple[_Write, ...]) -> bool:
-        return self.are_before(archived, writes) and len(self.writes) == len(writes)
-
-    def are_before(self, archived: LiveFiles, writes: tuple[_Write, ...]) -> bool:
-        """True if it starts with the same writes, after the same archived ones."""
-        return (self.archived is archived or not (len(archived) or len(self.archived))) and self.writes == writes[: len(self.writes)]
-
-
-@dataclass(slots=True)
-class _Box:
-    """Partitions of the latest state that was asked; shared by states that continue each other."""
-
-    found: _Partitions | None = None
-
-
 @dataclass(slots=True)
 class Commits:
     """Decoded metadata of completed writes. It never changes, so a refreshed state reuses it."""
@@ -105,7 +79,6 @@ class Commits:
     active: ActiveTimeline
     files: Mapping[Instant, StoredFile]
     known: dict[Instant, DecodedCommit] = field(default_factory=dict)
-    partitions: _Box = field(default_factory=_Box)
 
     def of(self, instant: Instant) -> HoodieCommitMetadata:
         return self._decoded(instant).metadata
@@ -121,20 +94,7 @@ class Commits:
     def at(self, active: ActiveTimeline, files: Mapping[Instant, StoredFile]) -> Commits:
         """The same for instants that are still on the timeline, in the same files."""
         known = {one: decoded for one, decoded in self.known.items() if one in files and files[one] == self.files.get(one)}
-        return Commits(active, files, known, self.partitions)
-
-    def live_partitions(self, archived: LiveFiles, writes: Sequence[Instant]) -> tuple[str, ...] | None:
-        """Partitions with files after these writes and `archived`, sorted; None if a write does not list all its files."""
-        key = tuple((one, self.files.get(one)) for one in writes)
-        found = self.partitions.found
-        if found is None or not found.are_of(archived, key):
-            if any(self.named(one) is None for one in writes):
-                return None
-            known = 0 if found is None or not found.are_before(archived, key) else len(found.writes)
-            live = found.live if found is not None and known else archived
-            live = live.after(self.record(one) for one in writes[known:])
-            found = self.partitions.found = _Partitions(archived, key, live, tuple(sorted(live.partitions())))
-        return found.paths
+        return Commits(active, files, known)
 
     def _decoded(self, instant: Instant) -> DecodedCommit:
         found = self.known.get(instant)

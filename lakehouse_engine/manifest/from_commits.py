@@ -20,7 +20,7 @@ from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.live_files import LiveFiles, WriteRecord, WrittenFile
+from lakehouse_engine.model.live_files import LiveFiles, WriteRecord, WrittenFile, live_partitions
 from lakehouse_engine.model.logged import LogPromise, ToldLogs
 from lakehouse_engine.model.order import Order, is_later
 from lakehouse_engine.model.table_config import TableType
@@ -55,11 +55,18 @@ class FromCommits:
         return replaced
 
     def partitions(self) -> Sequence[str] | None:
+        return self._partitions
+
+    @cached_property
+    def _partitions(self) -> tuple[str, ...] | None:
         archived = self.archived.files()
-        if archived.is_known:
-            with suppress(MetadataError):
-                # Another writer's commits may not say what they wrote.
-                return self.commits.live_partitions(archived.live, self.timeline.completed().writes().instants) or None
+        if not archived.is_known:
+            return None
+        writes = self.timeline.completed().writes()
+        with suppress(MetadataError):
+            # Another writer's commits may not say what they wrote.
+            if all(self.commits.named(one) is not None for one in writes):
+                return tuple(sorted(live_partitions(archived.live, [self.commits.record(one) for one in writes]))) or None
         return None
 
     def written_partitions(self) -> set[str]:

@@ -171,6 +171,26 @@ class LiveFiles:
         return found
 
 
+def live_partitions(before: LiveFiles, writes: Iterable[WriteRecord]) -> set[str]:
+    """Partitions of `before.after(writes)`. Looks at file groups only where some were replaced."""
+    live: set[str] = set()
+    replaced: set[FileGroupId] = set()
+    unread: list[tuple[FileGroupId, ...]] = []
+    for write in sorted(writes, key=lambda one: age(one.instant_time), reverse=True):
+        unread.append(write.replaced)
+        new = write.by_partition.keys() - live
+        if new:
+            # Only of newer writes, and of this one: what is written to a group later is live again.
+            replaced.update(*unread)
+            unread.clear()
+            live.update(path for path in new if not replaced or any(group not in replaced for group, _ in write.by_partition[path]))
+    replaced.update(*unread)
+    for path in before.partitions() - live:
+        if any(group not in replaced for group, _ in before.within(frozenset((path,)))):
+            live.add(path)
+    return live
+
+
 @dataclass(frozen=True, slots=True)
 class LiveCheckpoint:
     """Live files as of an instant. `archive_number` is the number of the newest archive file whose writes are counted.

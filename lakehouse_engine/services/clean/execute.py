@@ -23,7 +23,6 @@ from lakehouse_engine.model.plans import HoodieCleanerPlan, HoodieCleanMetadata
 from lakehouse_engine.services.clean.plan import savepoints_seen
 from lakehouse_engine.services.clean.scope import SAVEPOINTED
 from lakehouse_engine.storage.os_errors import is_full
-from lakehouse_engine.storage.paths import parent_of
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.view.protected import protected_files
 from lakehouse_engine.view.table_state import TableState
@@ -50,7 +49,7 @@ def resume_clean(state: TableState, clean: Instant) -> ExecutedClean:
     """
     plan = stored_plan(state.active, clean)
     paths = {path for paths in planned_files(plan).values() for path in paths}
-    needed = needed_files(state, {parent_of(path) for path in paths})
+    needed = needed_files(state, paths)
     pinned = {path: f"it is pinned by the savepoint of {time}" for path, time in protected_files(state).items()}
     return _execute(state, clean, plan, {path: reason for path, reason in (needed | pinned).items() if path in paths})
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse_engine.commit.versions import FileVersion, GroupVersions, partition_versions, planned_groups, without_strays
-from lakehouse_engine.format.file_names import PARTITION_METAFILE
+from lakehouse_engine.format.file_names import PARTITION_METAFILE, group_in
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.order import earliest, is_later
 from lakehouse_engine.model.plans import HoodieActionInstant, HoodieCleanerPlan, HoodieCleanFileInfo
@@ -53,7 +53,8 @@ def plan_clean(state: TableState, options: CleanOptions, now: str) -> PlannedCle
     emptied: list[str] = []
     for partition in state.view.partitions() if scope.all_partitions else sorted(scope.touched):
         listed = lister.files(partition)
-        found = sift.garbage(partition_versions(partition, without_strays(state, partition, listed), state.timeline))
+        several = sift.with_versions(partition, listed)
+        found = sift.garbage(partition_versions(partition, without_strays(state, partition, several), state.timeline))
         if found:
             garbage[partition] = found
             if partition and _is_emptied(listed, found):
@@ -72,6 +73,12 @@ class _Sieve:
     planned: Mapping[FileGroupId, str]
     pinned: Mapping[str, str]
     held: _Held
+
+    def with_versions(self, partition: str, listed: Sequence[StoredFile]) -> list[StoredFile]:
+        """Files of groups that may have garbage: of one file alone only a group that is replaced has any."""
+        counts = Counter(group_in(file.name) for file in listed)
+        replaced = {group.file_id for group in self.replaced if group.partition_path == partition}
+        return [file for file in listed if counts[one := group_in(file.name)] > 1 or one in replaced]
 
     def garbage(self, groups: Iterable[GroupVersions]) -> list[StoredFile]:
         return [file for group in groups for version in self._superfluous(group) if self._is_free(group, version) for file in version.files]

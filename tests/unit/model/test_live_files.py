@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from itertools import permutations
 
+import pytest
+
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.live_files import LiveFiles, WriteRecord, WrittenFile
+from lakehouse_engine.model.live_files import LiveFiles, WriteRecord, WrittenFile, live_partitions
 
 GROUP, OTHER = FileGroupId("p", "a-0"), FileGroupId("q", "b-0")
 
@@ -70,3 +73,28 @@ def test_files_at_some_paths_are_left_out_and_groups_that_lose_all() -> None:
     assert [file.path for _, file in live.without(frozenset(["p/base-1", "q/base"])).files()] == ["p/log-1.2"]
     assert [group for group, _ in live.within(frozenset(["q", "r"]))] == [OTHER]
     assert (len(live), len(live.without(frozenset(["q/base"])))) == (2, 1)
+
+
+def made_up(rng: random.Random) -> list[WriteRecord]:
+    """Writes, oldest first: each writes to groups of some partitions, and replaces some that were written before."""
+    groups = [FileGroupId(path, f"{number}-0") for path in "pqr" for number in range(3)]
+    written: set[FileGroupId] = set()
+    writes = []
+    for number in range(1, rng.randint(2, 9)):
+        files = [(group, WrittenFile(f"{group.partition_path}/{number}", time(number), time(number))) for group in rng.sample(groups, 2)]
+        if rng.random() < 0.3:
+            files = []
+        known = sorted(written | {group for group, _ in files})
+        writes.append(WriteRecord(time(number), tuple(files), tuple(rng.sample(known, rng.randint(0, len(known))))))
+        written.update(group for group, _ in files)
+    return writes
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_partitions_with_live_files_are_known_without_the_files(seed: int) -> None:
+    rng = random.Random(seed)
+    writes = made_up(rng)
+    at = rng.randrange(len(writes) + 1)
+    before = LiveFiles().after(writes[:at])
+    later = rng.sample(writes[at:], len(writes) - at)
+    assert live_partitions(before, later) == before.after(later).partitions()
