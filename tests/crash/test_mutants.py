@@ -15,7 +15,6 @@ import lakehouse_engine.commit.publish as publish
 import lakehouse_engine.commit.restore.execute as restore_execute
 import lakehouse_engine.commit.rollback.execute as rollback_execute
 import lakehouse_engine.commit.rollback.recover as rollback_recover
-import lakehouse_engine.commit.transaction as transaction
 import lakehouse_engine.services.archive.execute as archive_execute
 import lakehouse_engine.services.archive.merge as archive_merge
 import lakehouse_engine.services.archive.plan as archive_plan
@@ -156,20 +155,22 @@ def files_go_before_the_property_that_names_them(patch: Patch) -> None:
         if not state.storage.list(".hoodie/metadata"):
             return state
         state.storage.delete_tree(".hoodie/metadata")
-        return original(state)
+        return original(state, "it is a mutant's")
 
     patch.setattr(locked, "join_all", drop)
 
 
 def published_commit_fails_on_its_markers(patch: Patch) -> None:
-    def complete(self: Any, metadata: Any) -> None:
-        publish.close_to_attempts(self.state.storage, self.instant_time)
-        publish._remove_unnamed(self.state.storage, self.instant_time, metadata)
-        content, completed_at = self.state.layout.encode_commit(metadata), completion_time(self.state, self._instant)
-        self._instant = self._timeline.complete(self._instant, content, completed_at)
-        self.state.storage.delete_tree(marker_folder(self.instant_time))
+    """And is taken back then."""
+    original = publish.Publication._complete
 
-    patch.setattr(transaction.Transaction, "complete", complete)
+    def complete(self: Any, state: Any, inflight: Instant, content: bytes) -> Instant:
+        completed = original(self, state, inflight, content)
+        self.may_be_done = False
+        state.storage.delete_tree(marker_folder(inflight.requested_time))
+        return completed
+
+    patch.setattr(publish.Publication, "_complete", complete)
 
 
 def moved_rows_stay_behind(patch: Patch) -> None:
