@@ -1,29 +1,25 @@
 """`python -m benchmarks.planned_files`: requests to open and plan tables in an object store, without and with a metadata table.
 
-The store is obstore's, in memory; a listing counts as a request for each thousand objects. Files of the large tables are named by a commit
+The store is in memory (`counted_store`). Files of the large tables are named by a commit
 and are no Parquet, since nobody opens them. The rows of the last table are real, and sorted.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.store import MemoryStore
 
+from benchmarks.counted_store import requests, use_counted_stores
 from lakehouse_engine import HoodieTable
 from lakehouse_engine.commit.table_clock import table_clock
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.read.query import Query, plan_query
-from lakehouse_engine.storage.objects import store as object_store
 from lakehouse_engine.storage.objects.store import ObjectStorage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
@@ -37,21 +33,17 @@ _INDEXES = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
 }
-_PAGE = 1000
-_REQUESTS: Counter[str] = Counter()
 
 
 def main() -> None:
-    held: dict[str, MemoryStore] = {}
-    object_store._from_url = lambda location, **settings: held.setdefault(location, MemoryStore())
-    _count_requests()
+    use_counted_stores()
     print("| table | open, plan | open, plan 100 partitions |\n|---|---|---|")
     for partitions, files in TABLES:
         storage = _named_files(partitions, files)
         some = Query(filters=pc.field("part") < "p00100")
-        without = [_requests(partial(_planned, storage, query)) for query in (Query(), some)]
+        without = [requests(partial(_planned, storage, query)) for query in (Query(), some)]
         HoodieTable(storage).rebuild_metadata([])
-        found = [_requests(partial(_planned, storage, query)) for query in (Query(), some)]
+        found = [requests(partial(_planned, storage, query)) for query in (Query(), some)]
         cells = (f"{before} → {after}" for before, after in zip(without, found, strict=True))
         print(f"| {partitions:,} partitions, {partitions * files:,} files | {' | '.join(cells)} |", flush=True)
     print(f"\n| {_SORTED_FILES} sorted files | without | with |\n|---|---|---|")
@@ -61,46 +53,13 @@ def main() -> None:
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def _count_requests() -> None:
-    for name in ("get", "head", "get_range", "put"):
-        setattr(obstore, name, _counted(name, getattr(obstore, name)))
-    flat, folder = obstore.list, obstore.list_with_delimiter
-
-    def pages(*given: Any, **named: Any) -> Iterator[Any]:
-        _REQUESTS["list"] += 1
-        for number, page in enumerate(flat(*given, **named)):
-            _REQUESTS["list"] += number > 0
-            yield page
-
-    def entries(*given: Any, **named: Any) -> Any:
-        found = folder(*given, **named)
-        _REQUESTS["list"] += 1 + max(0, len(found["objects"]) + len(found["common_prefixes"]) - 1) // _PAGE
-        return found
-
-    obstore.list, obstore.list_with_delimiter = pages, entries  # type: ignore[assignment]
-
-
-def _counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*given: Any, **named: Any) -> Any:
-        _REQUESTS[name] += 1
-        return real(*given, **named)
-
-    return call
-
-
-def _requests(call: Callable[[], object]) -> int:
-    _REQUESTS.clear()
-    call()
-    return sum(_REQUESTS.values())
-
-
 def _planned(storage: ObjectStorage, query: Query) -> int:
     return len(plan_query(TableState.load(storage), query).files)
 
 
 def _read(storage: ObjectStorage, condition: pc.Expression) -> str:
-    requests = _requests(lambda: HoodieTable(storage).to_arrow(filters=condition))
-    return f"{_planned(storage, Query(filters=condition))} files, {requests} requests"
+    made = requests(lambda: HoodieTable(storage).to_arrow(filters=condition))
+    return f"{_planned(storage, Query(filters=condition))} files, {made} requests"
 
 
 def _table(**more: Any) -> ObjectStorage:

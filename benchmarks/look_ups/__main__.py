@@ -6,41 +6,27 @@ footers). Processor time is that of the writing process, which depends little on
 the index took.
 
 `--keys 10000000`: what building the record index of so many keys takes, in files of a million. `--commits 1000`: what a record index weighs
-after so many upserts of one row into a table of 100,000 keys, before and after it is compacted.
+after so many upserts of one row into a table of 100,000 keys, before and after it is compacted. `--bucket`: requests in place of time.
+`--hudi`: Hudi 1.2 upserts the same batches into a copy of each table; its time is that of its JVM, which has written two batches before.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from lakehouse_engine.model.table_version import TableVersion
-from lakehouse_engine.storage.local import LocalStorage
+from benchmarks.look_ups.bucket import upsert_requests
+from benchmarks.look_ups.hudi_run import hudi_upserts
+from benchmarks.look_ups.tables import batches, build, fill, upserts
 from lakehouse_engine.table import HoodieTable
-from lakehouse_engine.write.create import TableSpec, create_table
 
-Numbers = npt.NDArray[np.int64]
-
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64())])
-NEW_KEYS = 10_000
-_FIRST_NEW = 2**62
-"""Numbers of stored keys are below it."""
 _FILE_KEYS = 1_000_000
-_ROW_BYTES = 24
-"""What a writer reckons a row of `SCHEMA` to weigh."""
 WAYS = {
     "none": [],
     "files": ["files"],
@@ -61,11 +47,15 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where the filled tables stay for the next run")
     parser.add_argument("--keys", type=int, nargs="+", help="build the record index of so many keys, and nothing else")
     parser.add_argument("--commits", type=int, help="make so many commits, and nothing else")
+    parser.add_argument("--bucket", action="store_true", help="count requests of upserts in an object store, and nothing else")
+    parser.add_argument("--hudi", action="store_true", help="beside Hudi 1.2 on Spark, with the same metadata table")
     given = parser.parse_args()
     if given.keys:
         return _report_builds(given.keys)
     if given.commits:
         return _report_commits(given.commits)
+    if given.bucket:
+        return _report_requests(given)
     print(f"{given.type}, version {given.version}, {given.partitions} partitions, {given.rows} rows a file; ms of processor time\n")
     print("| files | metadata table | 1 row, cold | 1 row, warm | 10,000 new, cold | 10,000 new, warm | build, s | build, peak MiB |")
     print("|---|---|---|---|---|---|---|---|")
@@ -77,17 +67,37 @@ def main() -> int:
             for way in given.ways:
                 copy = Path(scratch) / "copy"
                 shutil.copytree(filled, copy)
-                _report(copy, way, given.repeats)
+                _report(copy, way, given)
                 shutil.rmtree(copy)
     return 0
 
 
-def _report(path: Path, way: str, repeats: int) -> None:
+def _report(path: Path, way: str, given: argparse.Namespace) -> None:
+    partitions, files = given.partitions, len(HoodieTable.open(str(path)).state.view.latest_slices())
     seconds, peak = _apart(build, path, WAYS[way]) if WAYS[way] else (0.0, 0.0)
-    options = {"hoodie.index.type": "RECORD_INDEX"} if "record_index" in WAYS[way] else {}
-    shown = [milliseconds for kind in ("one", "new") for milliseconds in _apart(upserts, path, kind, options, repeats)]
-    files = len(HoodieTable.open(str(path)).state.view.latest_slices())
+    if given.hudi:
+        beside = path.with_name("beside")
+        shutil.copytree(path, beside)
+        shown = hudi_upserts(beside, WAYS[way], given.repeats, partitions)
+        print(f"| {files:,} | Hudi 1.2, {way} | {' | '.join(f'{one:.0f}' for one in shown)} | | |", flush=True)
+        shutil.rmtree(beside)
+    options = _index(way)
+    shown = [milliseconds for kind in ("one", "new") for milliseconds in _apart(upserts, path, kind, options, given.repeats, partitions)]
     print(f"| {files:,} | {way} | {' | '.join(f'{one:.0f}' for one in shown)} | {seconds:.1f} | {peak:.0f} |", flush=True)
+
+
+def _index(way: str) -> dict[str, str]:
+    return {"hoodie.index.type": "RECORD_INDEX"} if "record_index" in WAYS[way] else {}
+
+
+def _report_requests(given: argparse.Namespace) -> int:
+    print("requests of an upsert, by a table that is opened for it\n")
+    print("| files | metadata table | 1 row, first | then | 10,000 new, first | then |\n|---|---|---|---|---|---|")
+    for files in given.files:
+        for way in given.ways:
+            made = _apart(upsert_requests, files, given.rows, given.partitions, WAYS[way], _index(way))
+            print(f"| {files:,} | {way} | {' | '.join(map(str, made))} |", flush=True)
+    return 0
 
 
 def _report_builds(counts: list[int]) -> int:
@@ -108,7 +118,7 @@ def _report_commits(count: int) -> int:
         path = Path(folder) / "t"
         fill(path, "cow", 9, 10, keys // 10, 1)
         build(path, ["record_index"])
-        for number, rows in enumerate(_batches("new", count)):
+        for number, rows in enumerate(batches("new", count, 1)):
             HoodieTable.open(str(path)).upsert(rows.slice(0, 1), options=options)
             if number % (count // 5) in (0, count // 5 - 1):
                 files = [one for one in _metadata_files(path) if "/record_index/" in str(one)]
@@ -130,59 +140,6 @@ def _apart(work: Callable[..., Any], *given: object) -> Any:
     """Result of `work` in a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(work, *given).result()
-
-
-def fill(path: Path, table_type: str, version: int, files: int, rows: int, partitions: int) -> None:
-    """Make a table of about so many files."""
-    properties = {"hoodie.parquet.small.file.limit": "0", "hoodie.index.type": "GLOBAL_SIMPLE"}
-    spec = TableSpec("t", SCHEMA, ["id"], [], ["part"], table_type, properties=properties, version=TableVersion(version))
-    create_table(LocalStorage(str(path)), spec)
-    HoodieTable.open(str(path)).bulk_insert(
-        _rows(_numbers(files * rows), min(partitions, files)), options={"hoodie.parquet.max.file.size": str(rows * _ROW_BYTES)}
-    )
-
-
-def _numbers(count: int) -> Numbers:
-    """Numbers of the stored keys: those of a smaller count are the first ones of a larger."""
-    return np.random.default_rng(1).integers(0, _FIRST_NEW, count)
-
-
-def _rows(numbers: Numbers, partitions: int) -> pa.Table:
-    keys, parts = np.char.mod("%016x", numbers), np.char.mod("p%03d", np.arange(len(numbers)) % partitions)
-    return pa.table([pa.array(keys, pa.string()), pa.array(parts, pa.string()), pa.array(numbers)], schema=SCHEMA)
-
-
-def build(path: Path, partitions: list[str]) -> tuple[float, float]:
-    """Seconds of processor time, and MiB of memory at most."""
-    begin = time.process_time()
-    HoodieTable.open(str(path)).rebuild_metadata(partitions)
-    return time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def upserts(path: Path, kind: str, options: dict[str, str], repeats: int) -> tuple[float, float]:
-    """Milliseconds of processor time: of the first upsert of this process, and the median of more."""
-    with tempfile.TemporaryDirectory() as other:  # what a process does once is done there
-        fill(Path(other) / "t", "cow", 9, 3, 10, 1)
-        for number in range(3):
-            HoodieTable.open(f"{other}/t").upsert(_rows(np.arange(number + 1), 1))
-    taken = [_upsert(path, one, options) for one in _batches(kind, repeats + 1)]
-    return taken[0] * 1000, median(taken[1:]) * 1000
-
-
-def _batches(kind: str, count: int) -> Iterator[pa.Table]:
-    rng = np.random.default_rng(time.time_ns())
-    for number in range(count):
-        if kind == "one":
-            row = _rows(_numbers(count), 1).slice(number, 1)
-            yield row.set_column(2, "n", pa.array([time.time_ns()]))
-        else:
-            yield _rows(rng.integers(_FIRST_NEW, 2**63, NEW_KEYS), 1)
-
-
-def _upsert(path: Path, rows: pa.Table, options: dict[str, str]) -> float:
-    begin = time.process_time()
-    HoodieTable.open(str(path)).upsert(rows, options=options)
-    return time.process_time() - begin
 
 
 if __name__ == "__main__":

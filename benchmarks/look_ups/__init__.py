@@ -1,0 +1,1 @@
+"""Upserts into tables of more and more files, with and without a record index."""
