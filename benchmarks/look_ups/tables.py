@@ -25,6 +25,8 @@ SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64()
 NEW_KEYS = 10_000
 _FIRST_NEW = 2**62
 """Numbers of stored keys are below it."""
+_ROWS_AT_ONCE = 10_000_000
+"""Rows of one bulk insert."""
 _ROW_BYTES = 24
 """What a writer reckons a row of `SCHEMA` to weigh."""
 
@@ -39,9 +41,10 @@ def fill_at(storage: Storage, table_type: str, version: int, files: int, rows: i
     properties = {"hoodie.parquet.small.file.limit": "0", "hoodie.index.type": "GLOBAL_SIMPLE"}
     spec = TableSpec("t", SCHEMA, ["id"], [], ["part"], table_type, properties=properties, version=TableVersion(version))
     create_table(storage, spec)
-    HoodieTable(storage).bulk_insert(
-        _rows(_numbers(files * rows), min(partitions, files)), options={"hoodie.parquet.max.file.size": str(rows * _ROW_BYTES)}
-    )
+    numbers, options = _numbers(files * rows), {"hoodie.parquet.max.file.size": str(rows * _ROW_BYTES)}
+    for start in range(0, len(numbers), _ROWS_AT_ONCE):
+        part = _rows(numbers[start : start + _ROWS_AT_ONCE], min(partitions, files))
+        HoodieTable(storage).bulk_insert(part, options=options)
 
 
 def _numbers(count: int) -> Numbers:
