@@ -109,8 +109,15 @@ def look(storage: Storage, columns: tuple[str, ...], cleaned: set[str] | None = 
     known |= _cleaned(found.timeline)
     _check_files(found, known)
     _check_savepoints(storage, found)
+    names, is_there = _names_metadata_table(storage), storage.head(".hoodie/metadata/.hoodie/hoodie.properties") is not None
+    expect(is_there or not names, "the properties name a metadata table that is gone")
     found.rows = read_rows(storage, found, [files.live() for files in found.groups.values()], columns)
     return found
+
+
+def _names_metadata_table(storage: Storage) -> bool:
+    properties = storage.read(".hoodie/hoodie.properties")
+    return re.search(rb"^hoodie\.table\.metadata\.partitions=.", properties, re.MULTILINE) is not None
 
 
 def _is_data(path: str) -> bool:
@@ -280,10 +287,9 @@ def check_recovered(storage: Storage, found: Found, *, services: Iterable[str] =
     under_way = {f".hoodie/.temp/{time}{end}" for time in found.pending for end in ("/", ".open", ".completes")}
     expect(all(path.startswith(tuple(under_way)) for path in left) if under_way else not left, f"left in .temp: {left}")
     check_no_orphans(storage, found, late)
-    is_named = re.search(rb"^hoodie\.table\.metadata\.partitions=.", storage.read(".hoodie/hoodie.properties"), re.MULTILINE)
+    is_named, is_whole = _names_metadata_table(storage), any(one.path.endswith(".deltacommit") for one in storage.walk(".hoodie/metadata"))
     expect(is_named or storage.head(".hoodie/metadata") is None, "the metadata table is stale")
-    properties = storage.read(".hoodie/hoodie.properties").decode()
-    expect("hoodie.table.metadata.partitions=files" not in properties, "the properties name a metadata table that is gone")
+    expect(is_whole or not is_named, "the metadata table is an empty one")
 
 
 def check_no_orphans(storage: Storage, found: Found, late: Iterable[str] = ()) -> None:

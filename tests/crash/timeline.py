@@ -16,13 +16,13 @@ from lakehouse_engine.storage.base import Storage, StoredFile
 from tests.crash.log_files import blocks
 from tests.support.versions import timeline_folder
 
-_ACTIONS = "commit|deltacommit|replacecommit|compaction|logcompaction|clustering|rollback|clean|restore|savepoint"
+_ACTIONS = "commit|deltacommit|replacecommit|compaction|logcompaction|clustering|indexing|rollback|clean|restore|savepoint"
 _INSTANT = re.compile(rf"(\d{{17}})\.(?:({_ACTIONS})(?:\.(requested|inflight))?|(inflight))")
 _LATER_INSTANT = re.compile(rf"(\d{{17}})(?:_(\d{{17}}))?\.(?:({_ACTIONS})(?:\.(requested|inflight))?|(inflight))")
 _ARCHIVE = re.compile(r"\.commits_\.archive\.(\d+)_1-0-1")
 _OTHERS = re.compile(r"hoodie\.properties(\.backup)?")
 WRITES = ("commit", "deltacommit", "replacecommit")
-SERVICES = ("compaction", "logcompaction", "clustering", "clean")
+SERVICES = ("compaction", "logcompaction", "clustering", "indexing", "clean")
 """Plans that wait for whoever runs them; everything else that is pending is repaired by the next action."""
 _SAME = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 

@@ -6,9 +6,10 @@ from functools import partial
 
 from lakehouse_engine.errors import RollbackError
 from lakehouse_engine.options import ServiceOptions
+from lakehouse_engine.services.metadata import building, indexes
 from lakehouse_engine.services.metadata.upkeep import run_due
 from tests.explorer import actors as do
-from tests.explorer.scenarios import A2, A5, A6, B2, B5, BOTH, D1, E1, G1, MOR, Scenario, aged, plain, saved
+from tests.explorer.scenarios import A2, A5, A6, B2, B5, BOTH, D1, E1, G1, MOR, Scenario, Start, aged, plain, saved
 from tests.explorer.services import CLUSTERING, COMPACTION
 from tests.explorer.turns import CRASH, LOST
 
@@ -19,6 +20,18 @@ _DUE = ServiceOptions.read({"hoodie.metadata.compact.max.delta.commits": 1})
 def _serve_metadata() -> do.Act:
     """Compaction, clean and archiving of the metadata table, as behind a write."""
     return lambda me: me.attempt(lambda: run_due(me.table.state, _DUE, me.table.runner, lock_timeout_ms=60_000))
+
+
+def _build() -> do.Act:
+    """The record index, built beside writers."""
+    return lambda me: me.attempt(lambda: indexes.create(me.table.storage, "record_index", lock_timeout_ms=60_000))
+
+
+def _listed(kind: str) -> Start:
+    """With a list of files, and no index."""
+    start = plain(kind, {"hoodie.index.type": "GLOBAL_SIMPLE"})
+    building.build(start.disk, [], lock_timeout_ms=5000)
+    return start
 
 
 _plain, _saved, _aged = (partial(start, properties=_BY_INDEX) for start in (plain, saved, aged))
@@ -73,5 +86,19 @@ INDEXED = (
         kinds=BOTH,
         faults=(CRASH,),
         faulty=("serves",),
+    ),
+    _scenario("indexed: an index build beside writes", _listed, {"builds": _build(), "one": do.upserts([A2, D1]), "two": do.delete("b")}),
+    _scenario(
+        "indexed: an index build, and wrong clocks",
+        _listed,
+        {"builds": _build(), "one": do.upserts([A2, D1], [E1])},
+        skews={"builds": 200.0, "one": -200.0},
+    ),
+    _scenario(
+        "indexed: a dying index build",
+        _listed,
+        {"builds": _build(), "one": do.upserts([A2, D1], [E1])},
+        faults=(CRASH,),
+        faulty=("builds",),
     ),
 )

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from lakehouse_engine.commit.heartbeat import HEARTBEATS
 from lakehouse_engine.errors import InstantCleanedError, LakehouseError, StorageError
+from lakehouse_engine.services.metadata import indexing
 from lakehouse_engine.verify import verify
 from tests.crash.checker import check_no_orphans, check_recovered, look
 from tests.crash.harness import shape
@@ -173,6 +174,8 @@ def _serve(case: Case, disk: Disk, table: LocalTable, rows: Rows) -> None:
     for run in services:
         while run().instant is not None:
             pass
+    for build, _ in indexing.planned_builds(table.state):
+        indexing.run(disk, build.requested_time, lock_timeout_ms=60_000)
     served = look(disk, COLUMNS)
     expect(served.rows == rows, f"after the services rows are {served.rows}, not {rows}")
     check_recovered(disk, served, services=("logcompaction", "clean"))
