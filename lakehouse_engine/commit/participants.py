@@ -6,14 +6,18 @@ nothing of the action, and a participant must not show it either: what it keeps 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from lakehouse_engine.commit.metadata_table import MetadataTableUpkeep
+from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
 
 
 class Participant(Protocol):
@@ -33,6 +37,13 @@ class Participant(Protocol):
         """Take in what an action did. `instant` is inflight, and every file that `outcome` names exists.
 
         If the process of an action died, `follow` runs again when the action is resumed; a write is not resumed but taken back.
+        """
+        ...
+
+    def finish(self, state: TableState, instant: Instant) -> None:
+        """Remove what only states before an action need. `instant` is completed, and `state` is the one before it.
+
+        It may never be called for an instant, if the process died, so nothing may depend on it. An error in it is logged.
         """
         ...
 
@@ -68,6 +79,20 @@ def follow_all(state: TableState, inflight: Instant, outcome: Outcome) -> None:
     """Tell every participant about an action that is about to be completed. The caller holds the table lock."""
     for participant in tuple(_ALL):
         participant.follow(state, inflight, outcome)
+
+
+def finish_all(state: TableState, completed: Instant) -> None:
+    """Tell every participant that an action is completed. The caller holds the table lock. Raises nothing: the action cannot fail any more.
+    """
+    for participant in tuple(_ALL):
+        _finish(participant, state, completed)
+
+
+def _finish(participant: Participant, state: TableState, completed: Instant) -> None:
+    try:
+        participant.finish(state, completed)
+    except LakehouseError as error:
+        logger.warning("%s of %s is completed, but not all could be cleaned up behind it: %s", completed, state.config.name, error)
 
 
 def take_back_all(state: TableState, instant_times: Sequence[str]) -> None:
