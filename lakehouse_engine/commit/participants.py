@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+from lakehouse_engine.commit.hbase_index import HBaseUpkeep
 from lakehouse_engine.commit.metadata_table import MetadataTableUpkeep
 from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.instant import Instant
@@ -54,7 +55,7 @@ class Participant(Protocol):
         ...
 
 
-_ALL: list[Participant] = [MetadataTableUpkeep()]
+_ALL: list[Participant] = [MetadataTableUpkeep(), HBaseUpkeep()]
 """In the order of their calls; `take_back` uses the reverse order."""
 
 

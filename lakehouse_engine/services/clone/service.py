@@ -18,6 +18,7 @@ from lakehouse_engine.format.file_names import PARTITION_METAFILE, parse_base_fi
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.format.properties import CHECKSUM_KEY
 from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
+from lakehouse_engine.index.hbase.marks import MARKS_KEY
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
@@ -57,6 +58,7 @@ _OWN = frozenset(
         "hoodie.table.metadata.partitions",
         "hoodie.table.metadata.partitions.inflight",
         "hoodie.table.index.defs.path",
+        MARKS_KEY,
     }
 )
 """Properties about the source's files or the origin of its rows, which are not copied: a clone of a materialized view is a table."""
