@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.errors import DuplicateKeyError, LakehouseError
-from lakehouse_engine.index.hbase.entries import Entries, entries_of_rows, has_hbase_index, same_places
+from lakehouse_engine.index.hbase.entries import Entries, entries_of_rows, has_hbase_index, partitions_back, same_places
 from lakehouse_engine.index.hbase.marks import store_marks, stored_marks
 from lakehouse_engine.metadata_table.upkeep.locations import key_moves
 from lakehouse_engine.metadata_table.upkeep.rows import slice_rows
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.instant import Action, Instant
+from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.plans import HoodieRestoreMetadata, HoodieRollbackMetadata
@@ -60,13 +60,9 @@ class HBaseUpkeep:
             return
         if isinstance(outcome, HoodieCommitMetadata):
             self._put(state, instant, outcome)
-        elif isinstance(outcome, HoodieRestoreMetadata):
-            store_marks(state.storage, stored_marks(state.storage).with_behind(None))
-        elif isinstance(outcome, HoodieRollbackMetadata):
-            # Its files do not name the partitions whose file groups a replacing commit replaced.
-            replaced = any(one.action == Action.REPLACE_COMMIT.value for one in outcome.instants_rollback)
-            back = None if replaced else outcome.partition_metadata.keys()
-            store_marks(state.storage, stored_marks(state.storage).with_behind(back))
+        elif isinstance(outcome, HoodieRestoreMetadata | HoodieRollbackMetadata):
+            back = partitions_back(outcome) if isinstance(outcome, HoodieRollbackMetadata) else None
+            store_marks(state.storage, stored_marks(state.storage).after(instant.requested_time, back))
 
     def _put(self, state: TableState, instant: Instant, metadata: HoodieCommitMetadata) -> None:
         moves, time = key_moves(state, instant.requested_time, metadata), instant.requested_time

@@ -12,7 +12,7 @@ from lakehouse_engine.index.base import Index
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
 from lakehouse_engine.index.choice import index_type, is_global_type, is_ours, stored_index_type
 from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
-from lakehouse_engine.index.hbase.index import HBaseIndex, check_own_index, hbase_index
+from lakehouse_engine.index.hbase.index import HBaseIndex, check_own_index, check_own_options, hbase_index
 from lakehouse_engine.index.record_level import RecordLevelIndex
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.model.files import FileSlice
@@ -40,7 +40,7 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
 
     Raises `OptionError` for an unknown type, for one that would put keys into other buckets than the table's, or that looks in one
     partition where the table's index looks in all, `UnsupportedTableError` for a table whose buckets change (see `consistent`), and as
-    `check_possible` and `check_own_index` for an HBASE index.
+    `check_possible`, `check_own_index` and `check_own_options` for an HBASE index.
     """
     config = state.config
     refuse_changing_buckets(state.storage, config, options, may_be_stored=state.may_have_folder(BUCKETS))
@@ -50,6 +50,7 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
     index = INDEXES[chosen](config, options)
     if isinstance(index, HBaseIndex):
         check_own_index(config, options)
+    check_own_options(config, options)
     if is_ours(config):
         reason = _other_buckets(config, chosen, stored, options) or _narrower(config, chosen, stored)
         if reason is not None:

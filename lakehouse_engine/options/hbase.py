@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lakehouse_engine.options.base import Option, boolean, natural, positive
 
-HBASE_TABLE: Option[str] = Option("hoodie.index.hbase.table", str.strip, "", "HBASE index: the HBase table with the places of the keys.")
-HBASE_THRIFT_HOST: Option[str] = Option(
-    "lakehouse.index.hbase.thrift.host", str.strip, "", "HBASE index: host of HBase's Thrift server, by which this engine speaks to HBase."
+_TABLE = re.compile(r"([A-Za-z0-9_.-]+:)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_HOST = re.compile(r"[A-Za-z0-9_.:-]+")
+
+
+def _like(pattern: re.Pattern[str], expected: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not pattern.fullmatch(text.strip()):
+            raise ValueError(f"expected {expected}")
+        return text.strip()
+
+    return parse
+
+
+HBASE_TABLE = Option(
+    "hoodie.index.hbase.table",
+    _like(_TABLE, "the name of an HBase table, or namespace:name"),
+    "",
+    "HBASE index: the HBase table with the places of the keys.",
+)
+HBASE_THRIFT_HOST = Option(
+    "lakehouse.index.hbase.thrift.host",
+    _like(_HOST, "the name or address of a host"),
+    "",
+    "HBASE index: host of HBase's Thrift server, by which this engine speaks to HBase.",
 )
 HBASE_THRIFT_PORT = Option("lakehouse.index.hbase.thrift.port", positive, 9090, "HBASE index: port of HBase's Thrift server.")
 HBASE_TIMEOUT = Option(
@@ -60,6 +82,10 @@ class HBaseOptions:
             max_qps=HBASE_MAX_QPS.read(raw),
         )
 
+    def differing(self, other: HBaseOptions) -> list[str]:
+        """Keys of the options whose values differ from those of `other`."""
+        return [key for name, key in _KEYS.items() if getattr(self, name) != getattr(other, name)]
+
     @property
     def missing(self) -> str | None:
         """Key of a required option that is not given."""
@@ -71,3 +97,14 @@ class HBaseOptions:
     def place(self) -> str:
         """HBase table, host and port, for messages and comparison."""
         return f"{self.table} (HBase, Thrift server {self.host}:{self.port})"
+
+
+_KEYS = {
+    "table": HBASE_TABLE.key,
+    "host": HBASE_THRIFT_HOST.key,
+    "port": HBASE_THRIFT_PORT.key,
+    "timeout_ms": HBASE_TIMEOUT.key,
+    "get_batch": HBASE_GET_BATCH.key,
+    "put_batch": HBASE_PUT_BATCH.key,
+    "max_qps": HBASE_MAX_QPS.key,
+}

@@ -9,9 +9,10 @@ from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.index.choice import stored_index_type
 from lakehouse_engine.index.hbase.client import client_of
-from lakehouse_engine.index.hbase.entries import HBASE, Entries, check_possible, new_token, own_name
-from lakehouse_engine.index.hbase.marks import MARKS_KEY, Marks
+from lakehouse_engine.index.hbase.entries import HBASE, Entries, check_possible, new_token, own_name, undoing
+from lakehouse_engine.index.hbase.marks import Marks
 from lakehouse_engine.model.services import HBaseIndexChange
+from lakehouse_engine.model.table_config import HBASE_INDEX_KEY
 from lakehouse_engine.options import INDEX_TYPE, OPTIONS, STORED_PREFIX, check_known, layered, stored_defaults
 from lakehouse_engine.options.hbase import HBaseOptions
 from lakehouse_engine.read.complete_slices import check_not_bootstrapped
@@ -44,7 +45,7 @@ def rebuild(storage: Storage, options: Mapping[str, Any], *, lock_timeout_ms: in
         entries.client.make_table()
         entries.client.set_owner(None)
         count = entries.fit(None)
-        token = new_token()
+        token, seen = new_token(), frozenset(instant.requested_time for instant in undoing(state.timeline))
         entries.client.set_owner(own_name(storage.root, token))
-        ConfigStore(storage).update({**stored_defaults({**options, INDEX_TYPE.key: HBASE}), MARKS_KEY: Marks(token).text})
+        ConfigStore(storage).update({**stored_defaults({**options, INDEX_TYPE.key: HBASE}), HBASE_INDEX_KEY: Marks(token, seen=seen).text})
         return HBaseIndexChange(hbase_table=asked.table, entries=count)

@@ -168,7 +168,7 @@ class HBaseClient:
             f"HBase did not {what} in the table {options.table!r}, asked {len(_PAUSES) + 1} times by its Thrift server at"
             f" {options.host}:{options.port}: {_text(error)}. Nothing was written. See that HBase and its Thrift server run and have the"
             f" table, that {HBASE_THRIFT_HOST.key} and {HBASE_THRIFT_PORT.key} name the server, and that {HBASE_TIMEOUT.key} is long"
-            " enough; then try again",
+            " enough; then try again. A table that is lost is filled from the files by `lakehouse index rebuild`",
             host=options.host,
             port=options.port,
             hbase_table=options.table,

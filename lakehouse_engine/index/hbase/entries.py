@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.errors import DuplicateKeyError, ExternalIndexError, MissingOptionError, UnsupportedTableError
+from lakehouse_engine.errors import DuplicateKeyError, ExternalIndexError, MetadataError, MissingOptionError, UnsupportedTableError
 from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.format.file_names import is_base_file_name
 from lakehouse_engine.index.choice import stored_index_type
@@ -25,14 +25,16 @@ from lakehouse_engine.index.hbase.rows import ENTRIES
 from lakehouse_engine.metadata_table.upkeep.rows import slice_rows
 from lakehouse_engine.model.commit_metadata import WRITER_KEY
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.model.instant import Instant
+from lakehouse_engine.model.instant import Action, Instant
 from lakehouse_engine.model.keys import COMMIT_TIME, RECORD_KEY
+from lakehouse_engine.model.plans import HoodieRollbackMetadata
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
 from lakehouse_engine.options.hbase import HBaseOptions
 from lakehouse_engine.read.complete_slices import check_complete
 from lakehouse_engine.record.matching import matches
+from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -97,6 +99,9 @@ class Entries:
         Raises `ExternalIndexError` if the entries are another table's or gone, and as `HBaseClient` and `SliceReader.read`.
         """
         marks = self._owned()
+        back = {instant.requested_time: instant for instant in undoing(self.state.timeline)}
+        for time in sorted(back.keys() - marks.seen):
+            marks = marks.after(time, self._back_by(back[time]))
         wrong = marks.wrong(self.state.timeline)
         if wrong is not None:
             wrong |= self._unkept()
@@ -110,7 +115,16 @@ class Entries:
                 self.client.options.place,
                 many,
             )
-        store_marks(self.state.storage, marks.settled)
+        store_marks(self.state.storage, Marks(marks.token, seen=frozenset(back)))
+
+    def _back_by(self, instant: Instant) -> Collection[str] | None:
+        """Partitions whose rows a rollback or restore brought back; None: any."""
+        if instant.action is not Action.ROLLBACK:
+            return None
+        try:
+            return partitions_back(self.state.active.plan(HoodieRollbackMetadata, instant))
+        except MetadataError:
+            return None  # it does not say
 
     def _owned(self) -> Marks:
         """The table's marks, if the entries are its own. Those of a table without rows become its own, if they are no other's."""
@@ -122,7 +136,7 @@ class Entries:
         if marks.token and owner == own_name(root, marks.token):
             return marks
         if self.is_needless and (owner is None or owner.startswith(own_name(root, ""))):
-            marks = Marks(new_token())
+            marks = Marks(new_token(), seen=frozenset(instant.requested_time for instant in undoing(self.state.timeline)))
             store_marks(storage, marks)
             self.client.set_owner(own_name(root, marks.token))
             return marks
@@ -219,6 +233,21 @@ class Entries:
                 if len(keys) >= _SAMPLE:
                     return keys, places
         return keys, places
+
+
+def undoing(timeline: Timeline) -> list[Instant]:
+    """Completed rollbacks and restores."""
+    return [instant for instant in timeline.completed() if instant.action in (Action.ROLLBACK, Action.RESTORE)]
+
+
+def partitions_back(rollback: HoodieRollbackMetadata) -> Collection[str] | None:
+    """Partitions whose rows a rollback brought back; None: any. Its files do not name the partitions whose file groups a replacing commit
+    replaced.
+    """
+    named = rollback.instants_rollback
+    if not named or any(one.action == Action.REPLACE_COMMIT.value for one in named):
+        return None
+    return rollback.partition_metadata.keys()
 
 
 def new_token() -> str:

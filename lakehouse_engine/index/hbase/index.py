@@ -84,16 +84,14 @@ class HBaseIndex:
         at, number = matches(entries.column("key"), batch.keys)
         groups = list(by_group([(entries.take(pa.array(at)), number)]))
         others = {group.partition_path for group, _ in groups} - batch.rows_by_partition.keys()
-        live = others & set(told.entries.state.live_partitions()) if others else others
-        if live:
-            check_complete(told.entries.state, frozenset(live))
+        if others:
+            check_complete(told.entries.state, frozenset(others))
         slices: dict[str, dict[str, FileSlice]] = {}
         found: list[tuple[FileSlice, Rows]] = []
         for group, rows in groups:
             path = group.partition_path
             if path not in slices:
-                known = path in batch.rows_by_partition or path in live
-                slices[path] = {piece.file_id: piece for piece in view.latest_slices(path)} if known else {}
+                slices[path] = {piece.file_id: piece for piece in view.latest_slices(path)}
             piece = slices[path].get(group.file_id)
             if piece is not None:
                 found.append((piece, np.sort(rows)))
@@ -107,8 +105,8 @@ def hbase_index(config: TableConfig, options: WriteOptions) -> HBaseIndex:
 
 
 def check_own_index(config: TableConfig, options: WriteOptions) -> None:
-    """Raise `OptionError` for a write by an HBASE index that the table does not have, or has elsewhere: its other writers, services and
-    rollbacks would not keep that up.
+    """Raise `OptionError` for a write by an HBASE index that the table does not have, since its other writers, services and rollbacks would
+    not keep that up.
     """
     if not has_hbase_index(config):
         raise OptionError(
@@ -116,10 +114,14 @@ def check_own_index(config: TableConfig, options: WriteOptions) -> None:
             " one from the table's files, and makes it the table's",
             table=config.name,
         )
-    own = stored_hbase_options(config)
-    if own.place != options.hbase.place:
+
+
+def check_own_options(config: TableConfig, options: WriteOptions) -> None:
+    """Raise `OptionError` for a write with other options of the HBASE index than the table's, which whatever keeps it up goes by."""
+    others = options.hbase.differing(stored_hbase_options(config)) if has_hbase_index(config) else []
+    if others:
         raise OptionError(
-            f"the HBASE index of the table is in {own.place}, and this write names {options.hbase.place}; leave these options to the"
-            " table's properties, which all its writes go by",
+            f"{others[0]} of this write differs from the table's, by which all its writes and services keep its HBASE index up; set it in"
+            " the table's properties",
             table=config.name,
         )

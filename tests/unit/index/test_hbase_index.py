@@ -12,14 +12,17 @@ from lakehouse_engine.commit import hbase_index
 from lakehouse_engine.errors import (
     DuplicateKeyError,
     ExternalIndexError,
+    MissingFileError,
     MissingOptionError,
     OptionError,
+    PropertiesError,
     UnavailableError,
     UnsupportedTableError,
     VersionChangeError,
 )
 from lakehouse_engine.index.hbase.client import HBaseClient, Pace, happybase_driver
 from lakehouse_engine.index.hbase.index import HBaseIndex
+from lakehouse_engine.index.hbase.marks import Marks
 from lakehouse_engine.index.hbase.rows import ENTRIES, LONGEST, row_keys
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.options import STORED_PREFIX, WriteOptions
@@ -215,8 +218,71 @@ def test_writes_by_another_index_keep_the_entries(hbase: FakeHBase) -> None:
     check_entries(table, hbase)
     with pytest.raises(OptionError, match="looks for a key in one partition"):
         LocalTable(table.storage, {"hoodie.index.type": "SIMPLE"}).upsert(batch([("a", 2, "x", "a2")]))
-    with pytest.raises(OptionError, match=r"is in keys .*and this write names other"):
-        LocalTable(table.storage, {"hoodie.index.hbase.table": "other"}).upsert(batch([("a", 2, "x", "a2")]))
+    for key, value in (("hoodie.index.hbase.table", "other"), ("hoodie.index.hbase.get.batch.size", "7")):
+        for index in ("HBASE", "GLOBAL_SIMPLE"):
+            with pytest.raises(OptionError, match=f"{key} of this write differs from the table's"):
+                LocalTable(table.storage, {key: value, "hoodie.index.type": index}).upsert(batch([("a", 2, "x", "a2")]))
+    LocalTable(table.storage, {"hoodie.index.hbase.get.batch.size": "100"}).upsert(batch([("a", 4, "x", "a4")]))
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_a_row_whose_file_is_lost_is_not_taken_for_new(hbase: FakeHBase, table_type: str) -> None:
+    table = filled(table_type)
+    for entry in list(table.storage.walk("part=z")):
+        table.storage.delete(entry.path)
+    with pytest.raises(MissingFileError):
+        table.upsert(batch([("d", 2, "x", "d2")]))
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_a_batch_in_shares_finds_the_same(hbase: FakeHBase, table_type: str) -> None:
+    table = filled(table_type)
+    shares = LocalTable(table.storage, {"lakehouse.write.broadcast.max.bytes": "0"})
+    shares.upsert(batch([("a", 2, "y", "a2"), ("n", 1, "x", "n1"), ("d", 2, "z", "d2")]))
+    shares.delete(batch([("b", 2, "x", "")]))
+    assert values(table) == ["a2", "c1", "d2", "n1"]
+    check_entries(table, hbase)
+    assert sorted(hbase.entries("keys")) == ["a", "c", "d", "n"]
+
+
+def test_a_table_that_is_made_again_at_its_place_takes_the_entries_over(hbase: FakeHBase) -> None:
+    filled()
+    again = filled(rows=(("a", 1, "z", "again"), ("n", 1, "x", "n1")))
+    assert values(again) == ["again", "n1"]
+    check_entries(again, hbase)
+    again.delete_partitions(["part=z", "part=x"])
+    again.upsert(batch([("a", 2, "x", "a2")]))
+    assert values(again) == ["a2"]
+
+
+def test_a_copy_is_refused_until_it_has_entries_of_its_own(hbase: FakeHBase) -> None:
+    table = filled()
+    other = MemoryStorage("memory://copy")
+    for entry in table.storage.walk():
+        other.create(entry.path, table.storage.read(entry.path))
+    copy = LocalTable(other)
+    with pytest.raises(ExternalIndexError, match="it has entries that were put as 'memory://table"):
+        copy.upsert(batch([("a", 2, "x", "copy")]))
+    service.rebuild(other, {"hoodie.index.hbase.table": "copied"}, lock_timeout_ms=1000)
+    copy.upsert(batch([("a", 2, "x", "copy")]))
+    table.upsert(batch([("a", 3, "x", "a3")]))
+    assert (values(copy), values(table)) == (["b1", "c1", "copy", "d1"], ["a3", "b1", "c1", "d1"])
+
+
+def test_marks_of_many_partitions_are_of_all_until_the_instant_is_done() -> None:
+    many = [str(number) for number in range(1000)]
+    state = LocalTable(MemoryStorage())
+    create_table(state.storage, TableSpec("t", SCHEMA, ["id"], ["ts"], ["part"]))
+    state.upsert(batch(START))
+    timeline, (done,) = state.state.timeline, state.instants()
+    assert Marks().with_moving(done, many).wrong(timeline) == frozenset()
+    assert Marks().with_moving("20200101000000000", many).wrong(timeline) is None
+    assert Marks().with_moving("20200101000000000", ["a"]).with_behind(["b"]).wrong(timeline) == {"a", "b"}
+    for marks in (Marks("t").with_moving(done, many), Marks("t").with_moving(done, ["a"]).with_behind(many)):
+        assert Marks.of(state.state.config.with_properties({"lakehouse.index.hbase": marks.text})) == marks
+    assert Marks().text is None
+    with pytest.raises(PropertiesError, match="lakehouse index rebuild"):
+        Marks.of(state.state.config.with_properties({"lakehouse.index.hbase": "{}"}))
 
 
 def test_commits_of_a_program_without_entries_are_caught_up(hbase: FakeHBase, caplog: pytest.LogCaptureFixture) -> None:
@@ -246,6 +312,26 @@ def test_entries_are_fitted_once_after_a_restore(hbase: FakeHBase) -> None:
     assert values(table) == ["a4", "b1", "c1", "d1"]
     assert '"everything": false' in (table.state.config.properties["lakehouse.index.hbase"] or "")
     check_entries(table, hbase)
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize("replaces", [False, True])
+def test_what_another_program_took_back_has_its_entries_again(hbase: FakeHBase, table_type: str, *, replaces: bool) -> None:
+    table = filled(table_type)
+    if replaces:
+        table.delete_partitions(["part=x", "part=z"])
+    else:
+        table.delete(batch([("a", 2, "x", ""), ("d", 2, "z", "")]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lakehouse_engine.commit.participants._ALL", [])
+        table.rollback()
+    assert sorted(hbase.entries("keys")) == (["c"] if replaces else ["b", "c"])
+    table.upsert(batch([("a", 3, "x", "a3"), ("d", 3, "x", "d3")]))
+    assert values(table) == ["a3", "b1", "c1", "d3"]
+    check_entries(table, hbase)
+    hbase.requests.clear()
+    table.upsert(batch([("a", 4, "x", "a4")]))
+    assert "put" not in [operation for operation, _ in hbase.requests], "it was put again once"
 
 
 def test_a_write_that_fails_takes_its_entries_back(hbase: FakeHBase, monkeypatch: pytest.MonkeyPatch) -> None:
