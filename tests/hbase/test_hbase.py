@@ -149,6 +149,17 @@ def test_hudi_and_we_share_the_entries(hbase: HBaseServer, hudi: HudiJudge, tmp_
     expected |= {"c": ("x", 8), "h": ("x", 8)}
     check(hbase, table, expected)
 
+    writer.delete(rows("f", "x", 9))
+    properties = Path(table.path) / ".hoodie" / "hoodie.properties"
+    kept = properties.read_bytes()
+    writer.rollback(writer.instants("commit" if kind == "cow" else "deltacommit")[-1])
+    properties.write_bytes(kept)  # which the judge's CREATE TABLE has rewritten
+    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
+    assert "f" not in entries(hbase, name), "Hudi does not put back what its write removed"
+    HoodieTable.open(table.path).upsert(rows("f", "x", 9))
+    expected["f"] = ("x", 9)
+    check(hbase, table, expected)
+
     HoodieTable.open(table.path).upsert(rows("a", "z", 9))
     HoodieTable.open(table.path).insert_overwrite(rows("p q", "z", 10))  # a is gone with its partition
     expected |= {"p": ("z", 10), "q": ("z", 10)}
