@@ -8,6 +8,7 @@ DBT ?= 1.10
 DBT_TESTS ?= tests/dbt
 DBT_VENV ?= .venv-dbt-$(DBT)
 HUDI_JARS ?= .cache/hudi
+HBASE ?= .cache/hbase
 S3A_JARS ?= .cache/s3a
 EMULATORS ?= .cache/emulators
 AZURITE ?= 3.37.0
@@ -23,7 +24,7 @@ DEMO := examples/demo
 STORE_SUITES := $(addprefix tests/,$(addprefix unit/,write read undo services commit repair) model_based conformance dbt/functional)
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run check test nightly core spark cluster connect dbt dbt-side-by-side dbt-versions packages integration interop object-store object-store-hudi object-store-others object-store-others-setup object-store-setup interop-setup lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning docs clean
+.PHONY: help java setup demo run check test nightly core spark cluster connect dbt dbt-side-by-side dbt-versions packages integration interop object-store object-store-hudi object-store-others object-store-others-setup object-store-setup interop-setup lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning hbase hbase-setup docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -146,6 +147,10 @@ object-store-others: setup java object-store-others-setup ## the same over serve
 object-store-hudi: setup interop-setup object-store-setup $(S3A_JARS)/hadoop-aws-3.3.4.jar $(S3A_JARS)/aws-java-sdk-bundle-1.12.262.jar ## Hudi reads and writes tables in a bucket beside us
 	LAKEHOUSE_HUDI_S3A_JARS=$(abspath $(S3A_JARS)) $(PYTEST) tests/object_store/test_hudi.py
 
+# Four minutes on two cores, and 110 MB of jars; not part of `test`. Without `make interop-setup` the tests beside Hudi are skipped.
+hbase: setup hbase-setup ## the HBASE index over a real HBase that is killed, beside Hudi 0.15; not part of test
+	PYTHONPATH=$(abspath $(HBASE)/python) HBASE_JARS=$(abspath $(HBASE)/jars) $(PYTEST) tests/hbase
+
 interop: setup ## Apache Hudi itself reads and continues our tables (after interop-setup)
 	$(PYTEST) tests/interop $(call limit,450)
 
@@ -164,6 +169,14 @@ interop-setup: $(HUDI_VENV)/.installed $(foreach v,$(HUDI_VERSIONS),$(HUDI_JARS)
 $(HUDI_VENV)/.installed: tests/interop/requirements.lock
 	$(PYTHON) -m venv $(HUDI_VENV)
 	$(HUDI_VENV)/bin/python -m pip install --quiet --require-hashes -r tests/interop/requirements.lock
+	@touch $@
+
+hbase-setup: $(HBASE)/.installed ## fetch HBase with its Thrift server (Maven, 110 MB) and happybase
+
+$(HBASE)/.installed: tests/hbase/pom.xml tests/hbase/requirements.lock | setup
+	@command -v mvn >/dev/null || { echo "HBase comes from Maven Central: mvn is needed on the PATH"; exit 1; }
+	mvn --batch-mode --quiet -f tests/hbase/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(HBASE))/jars
+	$(BIN)/python -m pip install --quiet --require-hashes --upgrade --target $(HBASE)/python -r tests/hbase/requirements.lock
 	@touch $@
 
 object-store-setup: $(S3_VENV)/.installed ## fetch the S3 server of the object-store lane
@@ -226,10 +239,11 @@ wheel: setup ## build the wheel into dist/
 # Hashes only: no index, file or host stands in a lock.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-strip-extras --no-annotate \
 	--no-emit-index-url --no-emit-find-links
-lock: setup ## resolve requirements.lock and the lock of the interop lane again
+lock: setup ## resolve requirements.lock and the locks of the lanes again
 	$(LOCK) pyproject.toml --extra test --extra bench --extra dev --custom-compile-command "make lock" -o requirements.lock
 	$(LOCK) tests/interop/requirements.in --custom-compile-command "make lock" -o tests/interop/requirements.lock
 	$(LOCK) tests/object_store/requirements.in --custom-compile-command "make lock" -o tests/object_store/requirements.lock
+	$(LOCK) tests/hbase/requirements.in --custom-compile-command "make lock" -o tests/hbase/requirements.lock
 
 clean: ## remove what builds and runs leave behind (not the virtual environments)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)/lakehouse $(DEMO)/target $(DEMO)/logs

@@ -12,8 +12,8 @@ LakehouseError                      one thing to catch; carries context (table, 
       + UnusablePlaceError          no warehouse can be there
   x TimelineError                   IllegalTransitionError, InstantNotFoundError, InstantCleanedError, TimelineRestoredError,
                                     UnsettledInstantError
-  x WriteError                      RecordKeyError, DuplicateKeyError, RecordIndexError, PartitionValueError, ReservedColumnError,
-                                    ConstraintError
+  x WriteError                      RecordKeyError, DuplicateKeyError, RecordIndexError, ExternalIndexError, PartitionValueError,
+                                    ReservedColumnError, ConstraintError
       + SchemaIncompatibleError     UnsupportedTypeError
       + CommitConflictError         nothing was committed; safe to retry
           - ChangedSinceReadError   what the write was computed from has changed: read again first
@@ -217,6 +217,10 @@ class RepeatedKeyError(DuplicateKeyError):
 
 class RecordIndexError(WriteError):
     """The record index of the metadata table places a key where it is not. Nothing was written."""
+
+
+class ExternalIndexError(WriteError):
+    """The external index, a table of HBase, does not answer, or is not kept up for this table. Nothing was written."""
 
 
 class ConstraintError(WriteError):

@@ -14,6 +14,7 @@ from lakehouse_engine.model.services import (
     CleanResult,
     ClusteringResult,
     CompactionResult,
+    HBaseIndexChange,
     IndexChange,
     MetadataTableChange,
     RestoreResult,
@@ -37,6 +38,7 @@ from lakehouse_engine.options import (
 from lakehouse_engine.options.arguments import check, checked
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_POLICY, KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
 from lakehouse_engine.repair import RepairReport, repair
+from lakehouse_engine.services import hbase_index
 from lakehouse_engine.services.archive import archive
 from lakehouse_engine.services.clean import clean
 from lakehouse_engine.services.cluster.request import ClusteringRequest
@@ -286,6 +288,15 @@ class TableServices:
         names, timeout = _names(partitions), self._lock(dry_run=False)
         with automatic.dropped_on_request(self._storage, names, lock_timeout_ms=timeout):
             return building.drop(self._storage, names, lock_timeout_ms=timeout)
+
+    def rebuild_hbase_index(self, options: Mapping[str, Any] | None = None) -> HBaseIndexChange:
+        """Put an entry for each stored key into the HBase table of the options, which are stored in the table's properties (None: as they
+        are), and make that the table's index. Writers wait meanwhile, for a request for each `hoodie.index.hbase.put.batch.size` keys.
+
+        Raises, before anything is put, `OptionError` for other options, `UnsupportedTableError` for a table that cannot have the index, and
+        `DuplicateKeyError` for a key that is stored twice; and `ExternalIndexError` if HBase does not answer.
+        """
+        return hbase_index.rebuild(self._storage, dict(options or {}), lock_timeout_ms=self._lock(dry_run=False))
 
     def indexes(self) -> list[TableIndex]:
         """Indexes that the metadata table has: name, type, columns and partition."""

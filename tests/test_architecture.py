@@ -62,7 +62,7 @@ ROOMS = {
         ("routes",),
         ("operation", "create", "alter", "partitions"),
     ),
-    "services": (("executor",), ("compact", "clean"), ("archive", "clone", "cluster"), ("metadata",), ("inline", "versions")),
+    "services": (("executor",), ("compact", "clean"), ("archive", "clone", "cluster"), ("metadata", "hbase_index"), ("inline", "versions")),
 }
 """Bottom first: what a write goes through, from its end; services above what runs them."""
 MAY_IMPORT_PYSPARK = {"spark", "table", "statements", "lakehouse", "api"}

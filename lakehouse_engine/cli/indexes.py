@@ -19,7 +19,7 @@ _COLUMNS = ("name", "type", "columns", "partition", "stored_as", "options", "pla
 
 @click.group()
 def index() -> None:
-    """Create, drop and list the indexes of a table, which are in its metadata table."""
+    """Create, drop and list the indexes of a table, which are in its metadata table; rebuild an HBASE index."""
 
 
 def _split(context: click.Context, parameter: click.Parameter, given: str | None) -> list[str] | None:
@@ -79,6 +79,18 @@ def drop(settings: Settings, table: str, name: str, if_exists: bool, dry_run: bo
     services = open_services(settings, table)
     with working(f"dropping the index {name} of {table}"):
         result = services.drop_index(name, if_exists=if_exists, dry_run=dry_run)
+    show_result(settings, result)
+
+
+@index.command()
+@click.argument("table")
+@click.option("--with", "options", multiple=True, callback=key_values, metavar="KEY=VALUE", help="hoodie.index.hbase.table=keys, ...")
+@with_settings
+def rebuild(settings: Settings, table: str, options: dict[str, str]) -> None:
+    """Put the entries of every stored key into the HBASE index, and make that the table's index."""
+    services = open_services(settings, table)
+    with working(f"putting the entries of {table}"):
+        result = services.rebuild_hbase_index(options)
     show_result(settings, result)
 
 

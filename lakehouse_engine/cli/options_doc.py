@@ -52,9 +52,9 @@ Keys with these prefixes tune machinery of Hudi that is not here. They are accep
 _UNAVAILABLE = """
 ## Refused by name
 
-These keys of Hudi's ask for what this version has not, and so does every other key under `hoodie.metadata.` and `hoodie.table.cdc.`
-that is not in the list of keys. The value in the table is accepted, as it asks for what is done; others raise `UnavailableError`, and
-nothing is changed.
+These keys of Hudi's ask for what this version has not, and so does every other key under `hoodie.metadata.`, `hoodie.table.cdc.`,
+`hoodie.index.hbase.` and `hoodie.hbase.index.` that is not in the list of keys. The value in the table is accepted, as it asks for what is
+done; others raise `UnavailableError`, and nothing is changed.
 
 | Key | Accepted | |
 |---|---|---|

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from lakehouse_engine.commit.concurrency.promised import forget_promise
-from lakehouse_engine.commit.participants import follow_all
+from lakehouse_engine.commit.participants import finish_all, follow_all
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import StorageError
 from lakehouse_engine.format.v6.plans_codec import encode_plan
@@ -27,6 +27,7 @@ def complete(state: TableState, inflight: Instant, outcome: Outcome, content: by
     if content is None:
         content = state.layout.encode_commit(outcome) if isinstance(outcome, HoodieCommitMetadata) else encode_plan(outcome)
     completed = state.active.complete(inflight, content, completion_time(state, inflight))
+    finish_all(state, completed)
     if state.layout.completes_with_time:
         try:
             forget_promise(state.storage, inflight.requested_time)

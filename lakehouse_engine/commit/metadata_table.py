@@ -83,6 +83,9 @@ class MetadataTableUpkeep:
         completed_at = _completion_time(state, table) if state.layout.completes_with_time else None
         write_delta(table, time, found.changes, found.schema, completed_at)
 
+    def finish(self, state: TableState, instant: Instant) -> None:
+        """Does nothing: states before an action need no less of the metadata table."""
+
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
         if not (is_in_use(state) and is_in_use(_as_named(state))):
             return

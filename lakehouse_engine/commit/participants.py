@@ -6,14 +6,19 @@ nothing of the action, and a participant must not show it either: what it keeps 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+from lakehouse_engine.commit.hbase_index import HBaseUpkeep
 from lakehouse_engine.commit.metadata_table import MetadataTableUpkeep
+from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.view.table_state import TableState
+
+logger = logging.getLogger(__name__)
 
 
 class Participant(Protocol):
@@ -36,6 +41,13 @@ class Participant(Protocol):
         """
         ...
 
+    def finish(self, state: TableState, instant: Instant) -> None:
+        """Remove what only states before an action need. `instant` is completed, and `state` is the one before it.
+
+        It may never be called for an instant, if the process died, so nothing may depend on it. An error in it is logged.
+        """
+        ...
+
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
         """Remove what `follow` took in of these instants, newest first. They are not, or no longer, completed, and their files may still be
         there; some may never have reached `follow`.
@@ -43,7 +55,7 @@ class Participant(Protocol):
         ...
 
 
-_ALL: list[Participant] = [MetadataTableUpkeep()]
+_ALL: list[Participant] = [MetadataTableUpkeep(), HBaseUpkeep()]
 """In the order of their calls; `take_back` uses the reverse order."""
 
 
@@ -68,6 +80,20 @@ def follow_all(state: TableState, inflight: Instant, outcome: Outcome) -> None:
     """Tell every participant about an action that is about to be completed. The caller holds the table lock."""
     for participant in tuple(_ALL):
         participant.follow(state, inflight, outcome)
+
+
+def finish_all(state: TableState, completed: Instant) -> None:
+    """Tell every participant that an action is completed. The caller holds the table lock. Raises nothing: the action cannot fail any more.
+    """
+    for participant in tuple(_ALL):
+        _finish(participant, state, completed)
+
+
+def _finish(participant: Participant, state: TableState, completed: Instant) -> None:
+    try:
+        participant.finish(state, completed)
+    except LakehouseError as error:
+        logger.warning("%s of %s is completed, but not all could be cleaned up behind it: %s", completed, state.config.name, error)
 
 
 def take_back_all(state: TableState, instant_times: Sequence[str]) -> None:

@@ -3,7 +3,8 @@
  1. the instant is closed to task attempts; files that no write stat names are deleted, and late ones of earlier writes too
  2. every file in the write stats is looked up: a file that this process cannot see is not published
  3. participants of the table follow (`participants`)
- 4. the completed file is created, which is the commit, not before its beginning by the store's clock; then the markers are deleted
+ 4. the completed file is created, which is the commit, not before its beginning by the store's clock; then participants finish, and the
+    markers are deleted
 
 Until step 4 nothing is visible, and the caller may take everything back. If the outcome of step 4 cannot be proven, or it is interrupted,
 the commit may be published, and deleting its files would delete acknowledged rows (`Publication.may_be_done`). If the lock was lost
@@ -26,7 +27,7 @@ from lakehouse_engine.commit.concurrency.promised import forget_promise
 from lakehouse_engine.commit.deletion import clear_strays, delete_files_of
 from lakehouse_engine.commit.fence_lost_commit import can_be_ruled_out, is_run_again, rule_out
 from lakehouse_engine.commit.outcome import new_write_id
-from lakehouse_engine.commit.participants import follow_all, take_back_all
+from lakehouse_engine.commit.participants import finish_all, follow_all, take_back_all
 from lakehouse_engine.commit.rollback.markers import marked_files
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.engine import LocalRunner, looking_runner
@@ -85,6 +86,7 @@ class Publication:
         await_store(state, time, metadata, written_ms)
         follow_all(state, inflight, metadata)
         completed = self._complete(state, inflight, content)
+        finish_all(state, completed)
         try:
             if run_again:
                 # Until now an earlier run could still have been completed, with other files (`fence_lost_commit`).

@@ -55,6 +55,11 @@ def is_ours(config: TableConfig) -> bool:
     return INDEX_TYPE.key in config.prefixed(STORED_PREFIX)
 
 
+def is_global_type(name: str) -> bool:
+    """True for an index type by which a key is unique in the table."""
+    return name.startswith("GLOBAL_") or name == "HBASE"
+
+
 def index_type(config: TableConfig, options: WriteOptions) -> str:
     """Index type of a write, before anything is opened."""
     if options.index_type != "AUTO":

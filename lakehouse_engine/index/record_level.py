@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.engine import TaskRunner, looking_runner, weighed_out
+from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.errors import LakehouseError, RecordIndexError, UnavailableError
 from lakehouse_engine.index.base import Found, KeyedRows, Rows, Slices, StoredKeys, TaggedFile
-from lakehouse_engine.index.lookup import TagTask, tag_files
+from lakehouse_engine.index.named_places import by_group, tagged_in
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.metadata_table.answers import record_locations
 from lakehouse_engine.metadata_table.table import MetadataTable
@@ -26,7 +26,6 @@ from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.read.complete_slices import check_complete
-from lakehouse_engine.read.guarantees import learn_keys
 from lakehouse_engine.read.record_index import trusted_record_index
 from lakehouse_engine.record.matching import matches
 from lakehouse_engine.storage.base import Storage
@@ -109,7 +108,7 @@ class RecordLevelIndex:
             if self.told is not None and self.is_global:
                 check_complete(self.told.state)
             return KeyColumnIndex(self.is_global, use_bloom=False).find(storage, view, batch, stored, runner)
-        tagged = _tagged(storage, places, batch.keys, stored, runner)
+        tagged = tagged_in(storage, places, batch.keys, stored, runner)
         _check(self.told.state.config.name, batch.keys, places, tagged)
         return Found(tagged, places, exact=True)
 
@@ -123,7 +122,7 @@ class RecordLevelIndex:
         except LakehouseError as error:
             told.warn(error)
             return None
-        groups = list(_by_group(named))
+        groups = list(by_group(named))
         others = {group.partition_path for group, _ in groups} - batch.rows_by_partition.keys()
         if others:
             check_complete(told.state, frozenset(others))
@@ -162,21 +161,6 @@ def _located(table: MetadataTable, keys: pa.Array, rows: Rows | None, partition:
     return found.take(pa.array(at)), number if rows is None else rows[number]
 
 
-def _by_group(named: Sequence[tuple[pa.Table, Rows]]) -> Iterator[tuple[FileGroupId, Rows]]:
-    """Rows (ascending) of each file group."""
-    if not named:
-        return
-    located, rows = pa.concat_tables([table for table, _ in named]), np.concatenate([one for _, one in named])
-    paths, ids = (located.column(name).combine_chunks().dictionary_encode() for name in ("partition_path", "file_id"))
-    codes = np.asarray(paths.indices).astype(np.int64) * max(1, len(ids.dictionary)) + np.asarray(ids.indices)
-    order = np.lexsort((rows, codes))
-    cuts = np.flatnonzero(np.diff(codes[order])) + 1
-    for part in np.split(order, cuts):
-        if len(part):
-            first = int(part[0])
-            yield FileGroupId(paths[first].as_py(), ids[first].as_py()), rows[part]
-
-
 def _in_slices(table: str, view: Slices, keys: pa.Array, groups: Iterable[tuple[FileGroupId, Rows]]) -> list[tuple[FileSlice, Rows]]:
     """The current slice of each group. Raises `RecordIndexError` for a group that is not there."""
     slices: dict[str, dict[str, FileSlice]] = {}
@@ -190,34 +174,6 @@ def _in_slices(table: str, view: Slices, keys: pa.Array, groups: Iterable[tuple[
             raise _wrong(table, keys[int(rows[0])].as_py(), group, "which the table does not have")
         places.append((piece, rows))
     return places
-
-
-@dataclass(frozen=True, slots=True)
-class _Looking:
-    """Look up keys in base files, each file for the rows that the index says to be there."""
-
-    tasks: tuple[TagTask, ...]
-
-
-def _look(work: _Looking) -> list[TaggedFile]:
-    return [found for task in work.tasks for found in tag_files(task)]
-
-
-def _tagged(
-    storage: Storage, places: Sequence[tuple[FileSlice, Rows]], keys: pa.Array, stored: StoredKeys, runner: TaskRunner
-) -> list[TaggedFile]:
-    """Hits in base files, by path."""
-    tasks = [
-        TagTask(storage, (piece.base_file,), stored, keys.take(pa.array(rows)), rows, False)
-        for piece, rows in places
-        if piece.base_file is not None
-    ]
-    looking = looking_runner(runner, storage)
-    works = [_Looking(part) for part in weighed_out(tasks, [task.bases[0].size for task in tasks], looking)]
-    looked = [found for files in looking.run(_look, works, name="tag") for found in files]
-    looked.sort(key=lambda found: found.base.path)
-    learn_keys(storage, ((found.base, found.bounds) for found in looked))
-    return [found for found in looked if len(found.positions)]
 
 
 def _check(table: str, keys: pa.Array, places: Sequence[tuple[FileSlice, Rows]], tagged: Sequence[TaggedFile]) -> None:

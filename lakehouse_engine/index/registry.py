@@ -10,8 +10,9 @@ from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.files.footer import read_footer
 from lakehouse_engine.index.base import Index
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
-from lakehouse_engine.index.choice import index_type, is_ours, stored_index_type
+from lakehouse_engine.index.choice import index_type, is_global_type, is_ours, stored_index_type
 from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
+from lakehouse_engine.index.hbase.index import HBaseIndex, check_own_index, check_own_options, hbase_index
 from lakehouse_engine.index.record_level import RecordLevelIndex
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.model.files import FileSlice
@@ -26,6 +27,7 @@ INDEXES: Mapping[str, Callable[[TableConfig, WriteOptions], Index]] = {
     "BLOOM": lambda config, options: KeyColumnIndex(is_global=False, use_bloom=True),
     "GLOBAL_BLOOM": lambda config, options: KeyColumnIndex(is_global=True, use_bloom=True),
     "BUCKET": lambda config, options: BucketIndex(BucketLayout.of(config, options)),
+    "HBASE": lambda config, options: hbase_index(config, options),
     "GLOBAL_RECORD_LEVEL_INDEX": lambda config, options: _record_level(config, is_global=True),
     "RECORD_LEVEL_INDEX": lambda config, options: _record_level(config, is_global=False),
 }
@@ -37,7 +39,8 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
     """Index of a write. AUTO is the table's index; other writers' tables follow Hudi's rule that a key is unique in its partition.
 
     Raises `OptionError` for an unknown type, for one that would put keys into other buckets than the table's, or that looks in one
-    partition where the table's index looks in all, and `UnsupportedTableError` for a table whose buckets change (see `consistent`).
+    partition where the table's index looks in all, `UnsupportedTableError` for a table whose buckets change (see `consistent`), and as
+    `check_possible`, `check_own_index` and `check_own_options` for an HBASE index.
     """
     config = state.config
     refuse_changing_buckets(state.storage, config, options, may_be_stored=state.may_have_folder(BUCKETS))
@@ -45,6 +48,9 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
     if chosen not in INDEXES:
         raise OptionError(f"{INDEX_TYPE.key}={chosen!r} is not one of {', '.join(INDEXES)}", table=config.name)
     index = INDEXES[chosen](config, options)
+    if isinstance(index, HBaseIndex):
+        check_own_index(config, options)
+    check_own_options(config, options)
     if is_ours(config):
         reason = _other_buckets(config, chosen, stored, options) or _narrower(config, chosen, stored)
         if reason is not None:
@@ -53,7 +59,7 @@ def load_index(state: TableState, options: WriteOptions) -> Index:
         _check_keys(state, index.layout)
     elif options.index_type == "AUTO":
         _check_unbucketed(state)
-    return index.of(state) if isinstance(index, RecordLevelIndex | KeyColumnIndex) else index
+    return index.of(state) if isinstance(index, RecordLevelIndex | KeyColumnIndex | HBaseIndex) else index
 
 
 def _record_level(config: TableConfig, *, is_global: bool) -> RecordLevelIndex:
@@ -75,7 +81,7 @@ def check_index(config: TableConfig, options: WriteOptions) -> None:
 
 def is_global_anew(options: WriteOptions) -> bool:
     """True if a table made with these options has an index by which a key is unique in the table."""
-    return options.index_type.replace("AUTO", "GLOBAL_SIMPLE").startswith("GLOBAL_")
+    return is_global_type(options.index_type.replace("AUTO", "GLOBAL_SIMPLE"))
 
 
 def keeps_buckets(config: TableConfig, options: WriteOptions) -> bool:
@@ -97,7 +103,7 @@ def keeps_index(config: TableConfig, options: WriteOptions) -> bool:
 
 def _narrower(config: TableConfig, chosen: str, stored: str) -> str | None:
     """Why a write would miss keys stored in other partitions and store them again; None if it would not."""
-    if not config.partition_fields or not stored.startswith("GLOBAL_") or chosen.startswith("GLOBAL_"):
+    if not config.partition_fields or not is_global_type(stored) or is_global_type(chosen):
         return None
     return (
         f"{INDEX_TYPE.key}={chosen} looks for a key in one partition, and the table was created with {stored}, by which a key is stored"

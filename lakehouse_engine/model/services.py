@@ -127,6 +127,14 @@ class IndexChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HBaseIndexChange:
+    """The HBASE index of a table was put again: `entries` rows of the HBase table `hbase_table`."""
+
+    hbase_table: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
     """`instant` is the rollback, `rolled_back` the removed instant."""
 

@@ -36,6 +36,8 @@ UNFINISHED_KEY = "lakehouse.unfinished.build"
 
 AUTO_INDEX_KEY = "lakehouse.index.auto"
 """What became of the record index that this engine chose by itself (`AutoIndex`)."""
+HBASE_INDEX_KEY = "lakehouse.index.hbase"
+"""Where entries of the HBASE index may be wrong (`index.hbase.marks`)."""
 
 
 class TableType(StrEnum):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakehouse_engine.errors import UnknownOptionError
-from lakehouse_engine.options import clustering, index, locks, metadata_table, read, services, write
+from lakehouse_engine.options import clustering, hbase, index, locks, metadata_table, read, services, write
 from lakehouse_engine.options.base import Option
 from lakehouse_engine.options.clustering import ClusteringOptions
 from lakehouse_engine.options.locks import LOCK_PROVIDER, LockOptions
@@ -88,7 +88,7 @@ def stored_defaults(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _registry() -> dict[str, Option[Any]]:
-    modules = (clustering, index, locks, metadata_table, read, services, write)
+    modules = (clustering, hbase, index, locks, metadata_table, read, services, write)
     found = (value for module in modules for value in vars(module).values() if isinstance(value, Option))
     return {name: option for option in found for name in (option.key, *option.aliases)}
 

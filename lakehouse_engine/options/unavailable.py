@@ -26,6 +26,14 @@ METADATA_STATEMENTS = (
     "no statement is about the metadata table in this version: the option hoodie.metadata.enable says whether a table has one, and"
     " `lakehouse metadata check` compares it with the table"
 )
+HBASE_OPTIONS = (
+    "the HBASE index asks HBase's Thrift server (lakehouse.index.hbase.thrift.host and .port) and has no such option; docs/options.md has"
+    " those that there are"
+)
+HBASE_ROLLBACK = (
+    "a write that fails takes its entries back itself, and after a rollback or restore this engine puts the entries of what came back"
+    " again; it does not go by the time stamps of cells"
+)
 CHANGE_DATA = "change data capture is not available in this version; an incremental query has the newest state of the rows that changed"
 
 _FALSE = ("false",)
@@ -34,9 +42,11 @@ _KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("hoodie.metadata.record.level.index.enable", _FALSE, PARTITIONED_RECORD_INDEX),
     ("hoodie.clustering.async.enabled", _FALSE, ASYNC_CLUSTERING),
     ("hoodie.table.cdc.enabled", _FALSE, CHANGE_DATA),
+    ("hoodie.index.hbase.rollback.sync", _FALSE, HBASE_ROLLBACK),
 )
 """A key of Hudi's, the lower-case values that ask for the existing behaviour, and why others are refused."""
-_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.table.cdc.", CHANGE_DATA))
+_HBASE = ("hoodie.index.hbase.", "hoodie.hbase.index.")
+_FAMILIES = (("hoodie.metadata.", METADATA_TABLE), ("hoodie.table.cdc.", CHANGE_DATA), *((key, HBASE_OPTIONS) for key in _HBASE))
 """Prefixes of keys about missing features."""
 KEYS = {name: (values[0], why) for name, values, why in _KEYS}
 """For documentation: each key, the accepted value, and why others are refused."""

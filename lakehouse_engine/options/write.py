@@ -9,13 +9,14 @@ from typing import Any
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.options.base import Option, boolean, natural, natural_size, one_of, positive, positive_size, probability
 from lakehouse_engine.options.clustering import ROLLBACK_ON_CONFLICT, UPDATES_STRATEGY
+from lakehouse_engine.options.hbase import HBASE_UPDATE_PARTITION_PATH, HBaseOptions
 from lakehouse_engine.options.index import AutoIndexOptions
 
 _GLOBAL_RECORD_LEVEL = "GLOBAL_RECORD_LEVEL_INDEX"
 _OTHER_NAMES = {"RECORD_INDEX": _GLOBAL_RECORD_LEVEL, "RECORD_LEVEL": _GLOBAL_RECORD_LEVEL}
 """Hudi's name of the index up to 1.0, and dbt's."""
 _INDEXES = one_of(
-    "AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET", "RECORD_LEVEL_INDEX", _GLOBAL_RECORD_LEVEL, *_OTHER_NAMES
+    "AUTO", "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET", "HBASE", "RECORD_LEVEL_INDEX", _GLOBAL_RECORD_LEVEL, *_OTHER_NAMES
 )
 
 
@@ -52,7 +53,8 @@ INDEX_TYPE = Option(
     "How the file group of a key is found. AUTO: as the table was created; SIMPLE for another writer's table. A table created with AUTO,"
     " the default, looks into all files (GLOBAL_SIMPLE) while they are few (lakehouse.index.auto.files), and then gets a record index."
     " A write may not ask for an index of one partition where the table's is global. GLOBAL_RECORD_LEVEL_INDEX (RECORD_INDEX, RECORD_LEVEL)"
-    " asks the metadata table, which gets a record index then; RECORD_LEVEL_INDEX one of each partition, where Hudi made it.",
+    " asks the metadata table, which gets a record index then; RECORD_LEVEL_INDEX one of each partition, where Hudi made it. HBASE asks a"
+    " table of HBase (docs/guides/hbase.md).",
 )
 UPDATE_PARTITION_PATH = Option(
     "hoodie.simple.index.update.partition.path",
@@ -279,6 +281,11 @@ def _bloom_fpp(raw: Mapping[str, Any]) -> float:
     return _ASKED_FPP if asks else 0.1
 
 
+def _update_partition_path(raw: Mapping[str, Any]) -> bool:
+    """Hudi's HBASE index has an option of its own, whose default is the opposite."""
+    return (HBASE_UPDATE_PARTITION_PATH if INDEX_TYPE.read(raw) == "HBASE" else UPDATE_PARTITION_PATH).read(raw)
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """What a write asks for. Read once from the table's defaults, the session's options and the call's, in that order."""
@@ -288,6 +295,7 @@ class WriteOptions:
     compression: str = COMPRESSION.default
     index_type: str = INDEX_TYPE.default
     auto_index: AutoIndexOptions = field(default_factory=AutoIndexOptions)
+    hbase: HBaseOptions = field(default_factory=HBaseOptions)
     update_partition_path: bool = UPDATE_PARTITION_PATH.default
     bloom_fpp: float = _ASKED_FPP
     bloom_type: str = BLOOM_TYPE.default
@@ -327,7 +335,8 @@ class WriteOptions:
             compression=COMPRESSION.read(raw),
             index_type=INDEX_TYPE.read(raw),
             auto_index=AutoIndexOptions.read(raw),
-            update_partition_path=UPDATE_PARTITION_PATH.read(raw),
+            hbase=HBaseOptions.read(raw),
+            update_partition_path=_update_partition_path(raw),
             bloom_fpp=BLOOM_FPP.read(raw) or _bloom_fpp(raw),
             bloom_type=BLOOM_TYPE.read(raw),
             bloom_entries=BLOOM_ENTRIES.read(raw),

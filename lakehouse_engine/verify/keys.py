@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.errors import LakehouseError, MissingFileError, UnsupportedTableError, UnsupportedTypeError
 from lakehouse_engine.files.base_file import read_base_file
 from lakehouse_engine.files.slice_reader import BaseRowsBy, SliceReader
-from lakehouse_engine.index.choice import stored_index_type
+from lakehouse_engine.index.choice import is_global_type, stored_index_type
 from lakehouse_engine.model.files import BaseFile, FileSlice
 from lakehouse_engine.model.keys import PARTITION_PATH, RECORD_KEY, FileGroupId
 from lakehouse_engine.model.logged import LoggedSlice
@@ -69,7 +69,7 @@ def _keys_by_scope(
 ) -> Iterator[tuple[list[pa.Table], list[Finding]]]:
     """Key columns of the slices within which a key must be unique: all under a global index, else those of one partition."""
     # Another writer's table does not say; Hudi's rule is uniqueness within a partition.
-    if stored_index_type(state.config).startswith("GLOBAL"):
+    if is_global_type(stored_index_type(state.config)):
         yield _read_keys(state, slices, merged)
         return
     for partition in dict.fromkeys(piece.partition_path for piece in slices):

@@ -12,6 +12,7 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.avro.arrow_avro import table_avro_schema
 from lakehouse_engine.index.consistent import refuse_changing_buckets
+from lakehouse_engine.index.hbase.entries import has_hbase_index
 from lakehouse_engine.index.registry import check_index, keeps_buckets
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.constraints import Constraints
@@ -94,6 +95,12 @@ def _check_index(config: TableConfig, changes: Mapping[str, str | None]) -> None
     """Refuse another index: keys are in the buckets of their writing, and a table without an index type counts as another writer's."""
     kept = config.prefixed(STORED_PREFIX)
     given = {key: value for key, value in changes.items() if value is not None}
+    if given.get(INDEX_TYPE.key, "").strip().upper() == "HBASE" and not has_hbase_index(config):
+        raise OptionError(
+            f"{INDEX_TYPE.key}=HBASE: rows that are stored have no entries yet; `lakehouse index rebuild {config.name}` puts them, and"
+            " makes it the table's index",
+            table=config.name,
+        )
     changed = [key for key in (INDEX_TYPE.key, NUM_BUCKETS.key, BUCKET_HASH_FIELD.key) if key in changes and changes[key] != kept.get(key)]
     is_gone = any(changes[key] is None for key in changed)
     if changed and (is_gone or not keeps_buckets(config, WriteOptions.read({**kept, **given}))):

@@ -14,6 +14,7 @@ from lakehouse_engine.format.avro.arrow_avro import table_avro_schema, with_meta
 from lakehouse_engine.format.table_format import format_of
 from lakehouse_engine.index.base import Index, StoredKeys
 from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
+from lakehouse_engine.index.hbase.index import HBaseIndex
 from lakehouse_engine.index.record_level import RecordLevelIndex
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.index.simple import GeneratedKeys, MetaColumnKeys
@@ -242,7 +243,7 @@ def looks_everywhere(request: WriteRequest, index: Index) -> bool:
 
 def _checks_itself(request: WriteRequest, index: Index) -> bool:
     """True if the index checks what it finds; a batch that is planned in shares does not ask it (`write.routes`)."""
-    return request.replaced_rows is None and isinstance(index, RecordLevelIndex) and index.checks_partitions
+    return request.replaced_rows is None and isinstance(index, RecordLevelIndex | HBaseIndex) and index.checks_partitions
 
 
 def looks_up_inserts(operation: WriteOperationType, options: WriteOptions) -> bool:

@@ -18,6 +18,7 @@ from lakehouse_engine.model.services import (
     CleanResult,
     ClusteringResult,
     CompactionResult,
+    HBaseIndexChange,
     IndexChange,
     MetadataTableChange,
     RestoreResult,
@@ -31,6 +32,7 @@ Result = (
     | CleanResult
     | ClusteringResult
     | CompactionResult
+    | HBaseIndexChange
     | IndexChange
     | MetadataTableChange
     | RestoreResult

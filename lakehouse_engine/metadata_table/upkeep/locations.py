@@ -35,8 +35,11 @@ _KEYED = pa.schema([pa.field("key", pa.string()), pa.field("partition_path", pa.
 
 
 @dataclass(slots=True)
-class _Moves:
-    """Keys with their partition and file group: where they are now, and where they were."""
+class KeyMoves:
+    """Keys that a commit moved, in tables of `key`, `partition_path` and `file_id`, each a string.
+
+    `put`: where keys are now; a key that was updated in a log may be there, too. `gone`: where keys were that were deleted or moved.
+    """
 
     put: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
     gone: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
@@ -52,7 +55,7 @@ def location_changes(
     """
     if metadata.operation_type in _KEEP_GROUPS:
         return []
-    moves = _moves(data, instant_time, metadata)
+    moves = key_moves(data, instant_time, metadata)
     put, gone = pa.concat_tables(moves.put), pa.concat_tables(moves.gone)
     if not by_partition:
         return [_change(put, gone, millis, schema_text, None)]
@@ -82,8 +85,14 @@ def _last_of_each(rows: pa.Table) -> pa.Table:
     return rows if len(last) == len(codes) else rows.take(pa.array(np.sort(last)))
 
 
-def _moves(data: TableState, instant_time: str, metadata: HoodieCommitMetadata) -> _Moves:
-    moves = _Moves()
+def key_moves(data: TableState, instant_time: str, metadata: HoodieCommitMetadata) -> KeyMoves:
+    """Keys that a commit added, moved or removed, read from its files, which exist; `data` is the table before it.
+
+    Raises as `SliceReader.read`, and `FormatError` for a log that does not decode.
+    """
+    moves = KeyMoves()
+    if metadata.operation_type in _KEEP_GROUPS:
+        return moves
     rules = MergeRules.of(data.config, table_schema(data))
     for path, stats in metadata.partition_to_write_stats.items():
         before = _slices(data, path, {stat.file_id for stat in stats})
@@ -104,7 +113,7 @@ def _slices(data: TableState, path: str, ids: set[str | None]) -> dict[str, File
     return {piece.file_id: piece for piece in data.view.latest_slices(path) if piece.file_id in ids}
 
 
-def _of_base_file(data: TableState, base: BaseFile, stat: HoodieWriteStat, before: FileSlice | None, moves: _Moves) -> None:
+def _of_base_file(data: TableState, base: BaseFile, stat: HoodieWriteStat, before: FileSlice | None, moves: KeyMoves) -> None:
     if before is not None and not (stat.num_inserts or stat.num_deletes):
         return
     now = _stored(data, [FileSlice(FileGroupId(base.partition_path, base.file_id), base.instant_time, base)])
@@ -129,7 +138,7 @@ def _keyed(keys: pa.Array, path: str, file_id: str) -> pa.Table:
     return pa.Table.from_arrays([keys.cast(pa.string()), pa.repeat(path, count), pa.repeat(file_id, count)], schema=_KEYED)
 
 
-def _of_log(data: TableState, log: LogFile, instant_time: str, stat: HoodieWriteStat, rules: MergeRules, moves: _Moves) -> None:
+def _of_log(data: TableState, log: LogFile, instant_time: str, stat: HoodieWriteStat, rules: MergeRules, moves: KeyMoves) -> None:
     """Rows and deletions of a new log file. Updated rows among new ones are put again, which changes nothing."""
     for keys, is_gone in _logged(data, log, instant_time, rules):
         rows = _keyed(keys, log.partition_path, log.file_id)

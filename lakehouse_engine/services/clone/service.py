@@ -18,13 +18,14 @@ from lakehouse_engine.format.file_names import PARTITION_METAFILE, parse_base_fi
 from lakehouse_engine.format.partition_metafile import render_partition_metafile
 from lakehouse_engine.format.properties import CHECKSUM_KEY
 from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
+from lakehouse_engine.index.hbase.entries import has_hbase_index
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import join_path
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.order import is_later
-from lakehouse_engine.model.table_config import MATERIALIZED_KEY, ROWS_KEEP_PARTITIONS_KEY, TableConfig, TableType
+from lakehouse_engine.model.table_config import HBASE_INDEX_KEY, MATERIALIZED_KEY, ROWS_KEEP_PARTITIONS_KEY, TableConfig, TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType, WriteResult
-from lakehouse_engine.options import STORED_PREFIX, CompactionOptions, WriteOptions, layered
+from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX, CompactionOptions, WriteOptions, layered, stored_defaults
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.read.pruning import has_other_writers, paths_may_tell
 from lakehouse_engine.read.scan import ScanPlan, plan_snapshot
@@ -57,6 +58,7 @@ _OWN = frozenset(
         "hoodie.table.metadata.partitions",
         "hoodie.table.metadata.partitions.inflight",
         "hoodie.table.index.defs.path",
+        HBASE_INDEX_KEY,
     }
 )
 """Properties about the source's files or the origin of its rows, which are not copied: a clone of a materialized view is a table."""
@@ -164,7 +166,9 @@ def _config(state: TableState, name: str, schema: str) -> TableConfig:
     changed = {"hoodie.table.name": name, "hoodie.table.create.schema": schema}
     # All commits of the clone are this engine's, so its paths would be trusted; but other programs may have written these rows.
     doubtful = {} if _paths_tell(state) else {ROWS_KEEP_PARTITIONS_KEY: "true"}
-    return TableConfig({**kept, **changed, **doubtful})
+    # The entries in HBase are the source's.
+    without = stored_defaults({INDEX_TYPE.key: "GLOBAL_SIMPLE"}) if has_hbase_index(state.config) else {}
+    return TableConfig({**kept, **changed, **doubtful, **without})
 
 
 def _paths_tell(state: TableState) -> bool:

@@ -9,6 +9,7 @@ from lakehouse_engine.commit.concurrency.pending import pending_groups
 from lakehouse_engine.errors import OptionError, VersionChangeError
 from lakehouse_engine.format.v6.table_format import FormatV6
 from lakehouse_engine.format.v8.changed_properties import ChangedProperties, moves_timeline, properties_in
+from lakehouse_engine.index.hbase.entries import has_hbase_index
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.order import Order, in_time_order
@@ -56,6 +57,7 @@ def plan_change(state: TableState, to: TableVersion) -> PlannedChange:
     config = state.config
     properties, moves = properties_in(config, to), moves_timeline(config, to)
     _check_pending(state)
+    _check_hbase_index(state, to)
     notes = properties.notes
     if moves:
         _check_archive(state)
@@ -107,6 +109,15 @@ def _check_pending(state: TableState) -> None:
                 instant=instant,
                 table=state.config.name,
             )
+
+
+def _check_hbase_index(state: TableState, to: TableVersion) -> None:
+    if to is not TableVersion.SIX and has_hbase_index(state.config):
+        raise VersionChangeError(
+            "only tables of version 6 have an HBASE index; set hoodie.index.type=GLOBAL_SIMPLE in the table's properties, and its writes"
+            " look into the files",
+            table=state.config.name,
+        )
 
 
 def _check_archive(state: TableState) -> None:

@@ -17,13 +17,14 @@ from lakehouse_engine import HoodieTable, Lakehouse, repair_table
 from lakehouse_engine.cli.main import COMMANDS, cli
 from lakehouse_engine.cli.terminal import progress
 from lakehouse_engine.engine import LocalRunner
-from lakehouse_engine.errors import OptionError, PropertiesError, TableNotFoundError, TimelineError
+from lakehouse_engine.errors import ExternalIndexError, OptionError, PropertiesError, TableNotFoundError, TimelineError
 from lakehouse_engine.repair import DisorderKind
 from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import FindingKind, verify
 from lakehouse_engine.view.protected import protected_files
+from tests.support.hbase import fake_hbase
 from tests.support.untouched import files_below
 from tests.unit.cli.conftest import SCHEMA, orders
 
@@ -408,3 +409,24 @@ def test_a_table_that_cannot_be_opened_is_repaired_by_its_path(table: HoodieTabl
     assert content(HoodieTable.open(table.path)) == whole
     with pytest.raises(OptionError, match="dry_run"):
         repair_table(table.path, dry_run="no")  # type: ignore[arg-type]
+
+
+def test_an_hbase_index_is_put_from_the_files(table: HoodieTable) -> None:
+    where = ("--with", "hoodie.index.hbase.table=keys", "--with", "lakehouse.index.hbase.thrift.host=h")
+    limit = ("--with", "hoodie.index.hbase.max.qps.per.region.server=0")
+    with fake_hbase() as server:
+        assert answer(table, "index", "rebuild", "analytics.orders", *where, *limit) == {"hbase_table": "keys", "entries": 10}
+        assert len(server.entries("keys")) == 10
+        refused = run(table, "index", "rebuild", "analytics.orders", "--with", "hoodie.clean.automatic=false")
+        assert (refused.exit_code, "is no option of an HBASE index" in refused.stderr) == (2, True)
+        HoodieTable.open(table.path).upsert(orders(range(5, 15), "sent"))
+        server.is_down = True
+        failed = run(table, "index", "rebuild", "analytics.orders")
+        assert (failed.exit_code, "ExternalIndexError" in failed.stderr) == (1, True)
+        with pytest.raises(ExternalIndexError):
+            HoodieTable.open(table.path).upsert(orders(range(20), "lost"))
+        lakehouse = Lakehouse(str(Path(table.path).parents[1]))
+        lakehouse.clone("analytics.orders", "analytics.copy")
+        lakehouse.table("analytics.copy").upsert(orders(range(20), "cloned"))  # without HBase
+        assert lakehouse.table("analytics.copy").to_arrow().num_rows == 20
+    assert [row["status"] for row in content(table)] == ["paid"] * 5 + ["sent"] * 10

@@ -33,7 +33,9 @@ class Files:
     kept: dict[str, dict[str, int]] = field(default_factory=dict)
     followed: list[tuple[Action, type]] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
+    finished: list[Action] = field(default_factory=list)
     fails: bool = False
+    cannot_finish: bool = False
 
     def join(self, state: TableState) -> TableState:
         return state
@@ -49,6 +51,13 @@ class Files:
             self.kept[instant.requested_time] = {stat.path or "": stat.file_size_in_bytes for stat in stats}
         if self.fails:
             raise StorageError("the participant cannot write")
+
+    def finish(self, state: TableState, instant: Instant) -> None:
+        assert instant.is_completed
+        assert state.active.find_completed(instant) is not None
+        self.finished.append(instant.action)
+        if self.cannot_finish:
+            raise StorageError("the participant cannot clean up")
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
         self.taken_back += instant_times
@@ -121,6 +130,17 @@ def test_a_participant_that_fails_fails_the_write_and_lets_go_of_it(files: Files
     files.fails = False
     table.upsert(batch([("a", 2, "x", "a2")]))
     assert keeps_what_commits_say(files, table)
+
+
+def test_a_participant_that_cannot_clean_up_does_not_fail_what_is_completed(files: Files, caplog: pytest.LogCaptureFixture) -> None:
+    table = table_of("cow")
+    files.cannot_finish = True
+    assert table.upsert(batch([("a", 2, "x", "a2")])).instant is not None
+    assert files.finished == [Action.COMMIT, Action.COMMIT]
+    assert "is completed, but not all could be cleaned up behind it: the participant cannot clean up" in caplog.text
+    assert files.taken_back == []
+    table.savepoint(name="kept")
+    assert files.finished[2:] == [Action.SAVEPOINT]
 
 
 @pytest.mark.parametrize("table_type", ["cow", "mor"])
