@@ -157,7 +157,8 @@ def test_a_number_is_one_that_can_be_counted_and_waited_for(key: str) -> None:
     default = OPTIONS[key].default
     if not isinstance(default, int) or isinstance(default, bool):
         return
-    size = any(word in key for word in ("bytes", "file.size", "max.size", "file.limit", "size.threshold", "target.io", "group.rows", "max.keys"))
+    words = ("bytes", "file.size", "max.size", "file.limit", "size.threshold", "target.io", "group.rows", "max.keys")
+    size = any(word in key for word in words)
     if size and not key.startswith("write."):
         assert OPTIONS[key].read({key: 10**17}) == 10**17
         return
