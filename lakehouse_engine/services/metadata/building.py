@@ -12,10 +12,13 @@ from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.metadata_table.building import build as building
 from lakehouse_engine.metadata_table.building import drop as dropping
 from lakehouse_engine.metadata_table.definitions import stored_definitions
-from lakehouse_engine.metadata_table.partitions import EXPRESSION_INDEX, FILES, SECONDARY_INDEX
+from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, EXPRESSION_INDEX, FILES, SECONDARY_INDEX
 from lakehouse_engine.model.services import MetadataTableChange
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
+
+_DEFINED = (SECONDARY_INDEX, EXPRESSION_INDEX, COLUMN_STATS)
+"""Indexes, by the begin of their names, whose definitions say of what they are."""
 
 
 def build(
@@ -32,11 +35,12 @@ def build(
 
 
 def drop(storage: Storage, partitions: Sequence[str] | None = None, *, lock_timeout_ms: int) -> MetadataTableChange:
-    """Drop partitions, or the whole metadata table. Raises as `dropping.drop`, and `LockTimeoutError`."""
-    dropping.check_partitions(TableState.load(storage), partitions)
+    """Drop partitions, or the whole metadata table. Raises as `dropping.drop` and `dropping.check_not_needed`, and `LockTimeoutError`."""
+    before = TableState.load(storage)
+    dropping.check_partitions(before, partitions)
+    dropping.check_not_needed(before, partitions or ())
     with _alone(storage, lock_timeout_ms) as data:
-        before = data.config.metadata_partitions
-        present = tuple(name for name in partitions or () if name in before)
+        present = tuple(name for name in partitions or () if name in data.config.metadata_partitions)
         dropped = dropping.drop(data, None if partitions is None else present)
         return MetadataTableChange(partitions=data.advance().config.metadata_partitions, dropped=dropped)
 
@@ -53,7 +57,7 @@ def rebuild(storage: Storage, partitions: Sequence[str] | None = None, *, lock_t
     with _alone(storage, lock_timeout_ms) as data:
         building.check_nothing_pending(data)
         present = data.config.metadata_partitions
-        define = [one for name, one in stored_definitions(data).items() if name.startswith((SECONDARY_INDEX, EXPRESSION_INDEX))]
+        define = [one for name, one in stored_definitions(data).items() if name.startswith(_DEFINED)]
         dropped = dropping.drop(data, None if partitions is None else [name for name in wanted if name in present])
         again = [name for name in dropped if building.is_built_here(data, name)]
         asked = tuple(dict.fromkeys((*wanted, *again)))

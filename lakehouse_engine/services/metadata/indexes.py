@@ -16,6 +16,7 @@ from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, column_stats_definition, secondary_index_definition
 from lakehouse_engine.format.metadata_table.forms import metadata_form
 from lakehouse_engine.metadata_table.building.build import check_partitions
+from lakehouse_engine.metadata_table.building.drop import check_not_needed
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.partitions import (
     BLOOM_FILTERS,
@@ -186,9 +187,7 @@ def drop(storage: Storage, name: str, *, if_exists: bool = False, dry_run: bool 
         named = ", ".join(one.partition for one in found)
         raise OptionError(f"{data.config.name} has several indexes {name!r}; name the partition: {named}", table=data.config.name)
     (index,) = found
-    needing = [one.name for one in there if one.type == SECONDARY]
-    if index.partition == RECORD_INDEX and needing:
-        raise OptionError(f"{data.config.name}: the secondary index {needing[0]} needs the record index; drop it first")
+    check_not_needed(data, [index.partition])
     if dry_run:
         also = [PARTITION_STATS] if index.partition == COLUMN_STATS and PARTITION_STATS in data.config.metadata_partitions else []
         return IndexChange(index=index.name, dropped=(index.partition, *also), dry_run=True)

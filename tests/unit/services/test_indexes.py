@@ -205,9 +205,23 @@ def test_a_secondary_index_is_built_with_the_record_index_and_follows_writes(tmp
     assert check_metadata_table(TableState.load(table.storage)).findings == ()
     with pytest.raises(OptionError, match="by_v needs the record index"):
         table.drop_index("record_index")
+    with pytest.raises(OptionError, match="by_v needs the record index"):
+        table.drop_metadata(["record_index"])
     assert table.drop_index("by_v").dropped == ("secondary_index_by_v",)
     assert table.create_index("by_id", columns=["id"], type="secondary_index").built == ("secondary_index_by_id",)
     assert keys_of(table, "by_id", "6", "3") == {"6": {"6"}, "3": set()}
+
+
+@pytest.mark.parametrize("partitions", [None, ["column_stats"]])
+def test_a_rebuild_keeps_the_chosen_columns(tmp_path: Path, partitions: list[str] | None) -> None:
+    create_table(LocalStorage(str(tmp_path)), TableSpec("t", SCHEMA, ["id"], partition_by=["p"], version=TableVersion.NINE))
+    table = HoodieTable.open(str(tmp_path))
+    table.insert(rows(1, 2))
+    table.create_index("column_stats", columns=["v"])
+    before = listed(table)["column_stats"]
+    assert before[1][-1] == "v"
+    table.rebuild_metadata(partitions)
+    assert listed(table)["column_stats"] == before
 
 
 def test_a_secondary_index_on_many_groups_is_routed_as_its_version_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
