@@ -141,7 +141,7 @@ def _written_by(storage: Storage, file: BaseFile | LogFile, instant_time: str) -
 def _written_after(storage: Storage, order: Order, file: BaseFile | LogFile, instant_time: str) -> bool:
     if isinstance(file, BaseFile):
         return order.is_after(file.instant_time, instant_time)
-    if order.is_after(file.base_instant, instant_time):
+    if order.is_after(file.instant_time, instant_time):
         return True  # no block of a slice is older than the slice
     try:
         owners = log_owners(storage, file)

@@ -61,13 +61,13 @@ def partition_versions(partition_path: str, files: Iterable[StoredFile], timelin
                 begun.setdefault(base.file_id, set()).add(base.instant_time)
         elif is_log_file_name(file.name):
             log = parse_log_file(partition_path, file.name)
-            if timeline.order.names_writer(log.base_instant) and not log.is_cdc and timeline.is_committed(log.base_instant):
+            if timeline.order.names_writer(log.instant_time) and not log.is_cdc and timeline.is_committed(log.instant_time):
                 logs.setdefault(log.file_id, []).append((log, file))
             else:
-                groups.setdefault(log.file_id, {}).setdefault(log.base_instant, []).append(file)
+                groups.setdefault(log.file_id, {}).setdefault(log.instant_time, []).append(file)
     for file_id, found in logs.items():
         slices, versions = begun.setdefault(file_id, set()), groups.setdefault(file_id, {})
-        for log, file in in_time_order(found, lambda pair: timeline.order.moment(pair[0].base_instant)):
+        for log, file in in_time_order(found, lambda pair: timeline.order.moment(pair[0].instant_time)):
             base_instant = slice_of(log, slices, timeline.order)
             slices.add(base_instant)
             versions.setdefault(base_instant, []).append(file)

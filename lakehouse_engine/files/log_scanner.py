@@ -135,7 +135,7 @@ def _content(storage: Storage, log: LogFile, piece: LoggedSlice, scope: LogScope
         return mapped(storage, log.path)
     except StoredFileNotFoundError as error:
         writers = [promise.instant_time for promise in piece.promises if promise.path == log.path]
-        if not writers and scope.start is not None and not is_later(scope.start, log.base_instant):
+        if not writers and scope.start is not None and not is_later(scope.start, log.instant_time):
             logger.info("%s is gone; no completed commit wrote to it", log.path)
             return None
         raise missing_file(log.path, instant=writers[0] if writers else None) from error
@@ -207,7 +207,7 @@ def _check_rest(
         if block.type is not BlockType.CORRUPT or any(promise.start is not None and promise.end > block.offset for promise in promises):
             continue
         instant = block.instant_time
-        writer = log.base_instant if instant is None else instant
+        writer = log.instant_time if instant is None else instant
         if scope.archived(writer) and scope.sees(writer) and instant not in taken_back:
             raise _corrupt(log, instant, block.damage, block.offset)
         logger.warning("%s is damaged at byte %d (%s), where no completed commit wrote", log.path, block.offset, block.damage)

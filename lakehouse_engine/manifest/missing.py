@@ -119,7 +119,7 @@ def _lacks(listed: tuple[str, Container[str]] | None, promise: LogPromise, order
     base_instant, names = listed
     partition, _, name = promise.path.rpartition("/")
     # Logs of an older slice are in this one's base file.
-    return name not in names and not is_later(base_instant, order.moment(parse_log_file(partition, name).base_instant))
+    return name not in names and not is_later(base_instant, order.moment(parse_log_file(partition, name).instant_time))
 
 
 def _is_base(path: str) -> bool:

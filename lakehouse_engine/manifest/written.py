@@ -60,4 +60,4 @@ def _file(
     start = None if archived and checksum is None else max(stat.log_offset or 0, 0)
     if log.is_cdc:
         return None
-    return WrittenFile(stat.path, instant_time, shown_at or log.base_instant, True, stat.file_size_in_bytes, start, checksum)
+    return WrittenFile(stat.path, instant_time, shown_at or log.instant_time, True, stat.file_size_in_bytes, start, checksum)

@@ -183,7 +183,7 @@ def _next_log(table: MetadataTable, piece: FileSlice, instant_time: str) -> LogF
     if table.state.layout.logs_by_writer:
         return LogFile(piece.partition_path, piece.file_id, instant_time, 1, _TOKEN)
     begun = planned_slice(table.state, piece.group) or piece.base_instant
-    version = max((log.version for log in piece.log_files if log.base_instant == begun), default=0) + 1
+    version = max((log.version for log in piece.log_files if log.instant_time == begun), default=0) + 1
     return LogFile(piece.partition_path, piece.file_id, begun, version, _TOKEN)
 
 
@@ -239,14 +239,14 @@ def _first_logs(table: MetadataTable, instant_time: str) -> Iterator[str]:
     """Empty first logs of file groups that the instant added to a partitioned record index."""
     if RECORD_INDEX in table.partitions:
         for log in listed_logs(table.state, RECORD_INDEX):
-            if log.base_instant == instant_time and log.write_token == FIRST_TOKEN:
+            if log.instant_time == instant_time and log.write_token == FIRST_TOKEN:
                 yield log.path
 
 
 def _pending_logs(table: MetadataTable, partition: str, instant_time: str) -> Iterator[str]:
     for log in listed_logs(table.state, partition):
         if table.state.layout.logs_by_writer:
-            is_its = log.base_instant == instant_time
+            is_its = log.instant_time == instant_time
         else:
             is_its = {block.instant_time for block in read_blocks(mapped(table.state.storage, log.path))} == {instant_time}
         if is_its:

@@ -16,7 +16,7 @@ def opened_groups(metadata: TableState, partition: str) -> list[FileSlice]:
     logs: dict[str, list[LogFile]] = {}
     for log in listed_logs(metadata, partition):
         logs.setdefault(log.file_id, []).append(log)
-    begun = {log.file_id: log.base_instant for found in logs.values() for log in found if _is_first(log)}
+    begun = {log.file_id: log.instant_time for found in logs.values() for log in found if _is_first(log)}
     pieces = ((FileGroupId(partition, file_id), begun[file_id], sorted(logs[file_id], key=_order)) for file_id in sorted(begun))
     return [FileSlice(group, instant, None, tuple(found)) for group, instant, found in pieces]
 
@@ -32,4 +32,4 @@ def _is_first(log: LogFile) -> bool:
 
 
 def _order(log: LogFile) -> tuple[int, str]:
-    return log.version, log.base_instant
+    return log.version, log.instant_time

@@ -35,11 +35,13 @@ class BaseFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """`.<file_id>_<base_instant>.log.<version>[_<write_token>][.cdc]`; in table version 6 `base_instant` is the slice's."""
+    """`.<file_id>_<instant_time>.log.<version>[_<write_token>][.cdc]`; in table version 6 that instant is the slice's, in 8 and 9 the delta
+    commit's that wrote the file.
+    """
 
     partition_path: str
     file_id: str
-    base_instant: str
+    instant_time: str
     version: int
     write_token: str | None = None
     suffix: str = ""
@@ -48,7 +50,7 @@ class LogFile:
     @property
     def name(self) -> str:
         token = f"_{self.write_token}" if self.write_token is not None else ""
-        return f".{self.file_id}_{self.base_instant}.log.{self.version}{token}{self.suffix}"
+        return f".{self.file_id}_{self.instant_time}.log.{self.version}{token}{self.suffix}"
 
     @property
     def path(self) -> str:

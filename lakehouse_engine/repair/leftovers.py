@@ -8,7 +8,6 @@ from lakehouse_engine.commit.leftovers.strays import stray_files
 from lakehouse_engine.commit.leftovers.unpublished import all_dead_temporaries
 from lakehouse_engine.commit.staging import dead_stages
 from lakehouse_engine.format.file_names import TEMP_FOLDER, is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
-from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.repair.disorder import Disorder, DisorderKind
 from lakehouse_engine.repair.repairs.lost_plans import promised_logs
 from lakehouse_engine.view.listings.listing import StorageLister
@@ -57,7 +56,7 @@ def orphans(state: TableState) -> Iterator[Disorder]:
             if not (is_base_file_name(entry.name) or is_log_file_name(entry.name)):
                 continue
             file = parse_base_file(partition, entry.name) if is_base_file_name(entry.name) else parse_log_file(partition, entry.name)
-            time = file.base_instant if isinstance(file, LogFile) else file.instant_time
+            time = file.instant_time
             if entry.path not in promised and time not in known and not state.timeline.is_committed(time):
                 message = f"{entry.size} bytes of the instant {time}, which the timeline does not have; no reader sees them"
                 yield Disorder(DisorderKind.ORPHAN, entry.path, message)

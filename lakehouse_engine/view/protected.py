@@ -71,7 +71,7 @@ def is_of_later_write(state: TableState, time: str, name: str) -> bool:
     """
     if not is_log_file_name(name):
         return False
-    writer = parse_log_file("", name).base_instant
+    writer = parse_log_file("", name).instant_time
     if not state.order.names_writer(writer):
         return False
     return not state.timeline.is_committed(writer) or state.order.is_after(writer, time)
@@ -87,7 +87,7 @@ def _begun(partition: str, name: str) -> str:
     """Instant that began a data file's slice; "" for any other file."""
     if is_base_file_name(name):
         return parse_base_file(partition, name).instant_time
-    return parse_log_file(partition, name).base_instant if is_log_file_name(name) else ""
+    return parse_log_file(partition, name).instant_time if is_log_file_name(name) else ""
 
 
 def _compacted_since(state: TableState, time: str, pinned: Iterable[str]) -> Iterator[str]:

@@ -58,12 +58,12 @@ def build_file_groups(
                 found.base_file = base if found.base_file is None else max(found.base_file, base, key=_attempt)
         elif is_log_file_name(file.name):
             log = parse_log_file(partition_path, file.name, file.size)
-            if not log.is_cdc and (log.base_instant in pending or timeline.is_committed(log.base_instant)):
+            if not log.is_cdc and (log.instant_time in pending or timeline.is_committed(log.instant_time)):
                 logs.setdefault(log.file_id, []).append(log)
     for file_id, found_logs in logs.items():
         slices = groups.setdefault(file_id, {})
         opening = planned().get(FileGroupId(partition_path, file_id), ())
-        for log in sorted(found_logs, key=lambda one: timeline.order.moment(one.base_instant)):
+        for log in sorted(found_logs, key=lambda one: timeline.order.moment(one.instant_time)):
             slices.setdefault(slice_of(log, (*slices, *opening), timeline.order), _Collected()).log_files.append(log)
     return [_file_group(FileGroupId(partition_path, file_id), groups[file_id], timeline.order) for file_id in sorted(groups)]
 
@@ -76,10 +76,10 @@ def slice_of(log: LogFile, begun: Iterable[str], order: Order) -> str:
     began before that commit completed, or begins one (Hudi `HoodieFileGroup.getBaseInstantTime`). A log that was named in version 6 has its
     slice's instant, which also holds in a later version.
     """
-    if not order.names_writer(log.base_instant):
-        return log.base_instant
-    shown = order.moment(log.base_instant)
-    return latest(base for base in begun if not is_later(base, shown)) or log.base_instant
+    if not order.names_writer(log.instant_time):
+        return log.instant_time
+    shown = order.moment(log.instant_time)
+    return latest(base for base in begun if not is_later(base, shown)) or log.instant_time
 
 
 def mixes_log_names(piece: FileSlice, order: Order) -> bool:
@@ -88,7 +88,7 @@ def mixes_log_names(piece: FileSlice, order: Order) -> bool:
     """
     if order.goes_by_completion:
         return False
-    return any(log.base_instant != piece.base_instant and order.names_writer(log.base_instant) for log in piece.log_files)
+    return any(log.instant_time != piece.base_instant and order.names_writer(log.instant_time) for log in piece.log_files)
 
 
 def slice_as_of(group: FileGroup, pending: frozenset[str], order: Order, as_of: str | None = None) -> FileSlice | None:
@@ -125,10 +125,10 @@ def whole_slices(partition_path: str, files: Iterable[StoredFile]) -> list[FileS
 
 
 def _whole(group: FileGroupId, base: BaseFile | None, logs: Sequence[LogFile]) -> FileSlice | None:
-    begun = base.instant_time if base is not None else earliest(log.base_instant for log in logs)
+    begun = base.instant_time if base is not None else earliest(log.instant_time for log in logs)
     if begun is None:
         return None
-    kept = sorted((log for log in logs if not is_later(begun, log.base_instant)), key=lambda log: (age(log.base_instant), *_log_order(log)))
+    kept = sorted((log for log in logs if not is_later(begun, log.instant_time)), key=lambda log: (age(log.instant_time), *_log_order(log)))
     return FileSlice(group, begun, base, tuple(kept))
 
 
@@ -140,7 +140,7 @@ def is_replaced(group: FileGroupId, replaced: Mapping[FileGroupId, str], order: 
 
 def _file_group(group: FileGroupId, collected: Mapping[str, _Collected], order: Order) -> FileGroup:
     def in_order(log: LogFile) -> tuple[str, int, str]:
-        return order.moment(log.base_instant), *_log_order(log)
+        return order.moment(log.instant_time), *_log_order(log)
 
     slices = (
         FileSlice(group, instant, files.base_file, tuple(sorted(files.log_files, key=in_order))) for instant, files in collected.items()

@@ -138,7 +138,7 @@ def test_a_compaction_that_hudi_left_pending_is_run_and_keeps_what_was_logged_si
     (pending,) = (instant for instant in state_of(path).timeline.pending() if instant.action is Action.COMPACTION)
     logs = [parse_log_file("", file.name) for file in path.glob("**/.*.log.*") if ".hoodie" not in file.parts]
     # In versions 8 and 9 a log is named by the write that made it, in version 6 by its slice.
-    later = sorted(log.name for log in logs if not is_later(pending.requested_time, log.base_instant))
+    later = sorted(log.name for log in logs if not is_later(pending.requested_time, log.instant_time))
     assert later
     result = run(LocalStorage(str(path)), EVERYTHING, WriteOptions(), LocalRunner(), lock_timeout_ms=1000)
     assert (result.instant, result.state) == (pending.requested_time, "completed")

@@ -58,7 +58,7 @@ def written_after(storage: LocalStorage, target: str) -> list[str]:
             log = parse_log_file(partition, name)
             logs.append((log, log_owners(storage, log)))
     for log, owners in logs:
-        same = [other for other, _ in logs if (other.file_id, other.base_instant) == (log.file_id, log.base_instant)]
+        same = [other for other, _ in logs if (other.file_id, other.instant_time) == (log.file_id, log.instant_time)]
         undone = {taken for other, of_other in logs if other in same for _, taken in of_other.takes_back}
         found += [log.path] if any(order.is_after(writer, target) for writer in owners.writers - undone) else []
     return found

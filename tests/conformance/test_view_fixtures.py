@@ -156,12 +156,12 @@ def test_merge_on_read_slices_have_every_base_and_log_file_of_the_write_stats(na
 def test_logs_of_a_pending_compaction_lie_on_the_slice_before_it(name: str, tmp_path: Path) -> None:
     state = opened(name, tmp_path)
     (pending,) = [instant for instant in state.timeline.pending() if instant.action is Action.COMPACTION]
-    merged = [piece for piece in state.view.latest_slices() if any(log.base_instant == pending.requested_time for log in piece.log_files)]
+    merged = [piece for piece in state.view.latest_slices() if any(log.instant_time == pending.requested_time for log in piece.log_files)]
     assert merged
     for piece in merged:
         assert piece.base_file is not None
         assert piece.base_instant == piece.base_file.instant_time < pending.requested_time
-        instants = [log.base_instant for log in piece.log_files]
+        instants = [log.instant_time for log in piece.log_files]
         assert instants == sorted(instants)
         (before,) = [old for old in state.view.slices_as_of(piece.base_instant, piece.partition_path) if old.group == piece.group]
         assert before.base_file == piece.base_file

@@ -80,4 +80,4 @@ def _digits(clock: InstantClock, milliseconds: int) -> datetime:
 
 def _base_instant(stat: HoodieWriteStat) -> str:
     folder, _, name = (stat.path or "").rpartition("/")
-    return parse_log_file(folder, name).base_instant if is_log_file_name(name) else parse_base_file(folder, name).instant_time
+    return parse_log_file(folder, name).instant_time if is_log_file_name(name) else parse_base_file(folder, name).instant_time

@@ -43,7 +43,7 @@ def log_owners(storage: Storage, log: LogFile) -> LogOwners:
     Raises `StoredFileNotFoundError`.
     """
     if log.is_cdc:
-        return LogOwners(frozenset({log.base_instant}))
+        return LogOwners(frozenset({log.instant_time}))
     blocks = list(read_blocks(mapped(storage, log.path)))
     return LogOwners(
         frozenset(block.instant_time for block in blocks if block.type in _ROWS and block.instant_time),

@@ -86,10 +86,10 @@ def _look(look: _Look) -> PartitionChanges:
         if not look.is_after_target(base.instant_time):
             newest[base.file_id] = latest((base.instant_time, newest.get(base.file_id, "")))
     removals = [Removal(base.path, base.size, base.instant_time) for base in bases if look.is_after_target(base.instant_time)]
-    removals += [Removal(log.path, log.size, log.base_instant) for log in logs if look.is_after_target(log.base_instant)]
+    removals += [Removal(log.path, log.size, log.instant_time) for log in logs if look.is_after_target(log.instant_time)]
     # Logs of a slice ended when the next slice of its group began.
-    kept_logs = [log for log in logs if not (look.is_after_target(log.base_instant) or log.is_cdc)]
-    open_logs = [log for log in kept_logs if not is_later(newest.get(log.file_id, ""), log.base_instant)]
+    kept_logs = [log for log in logs if not (look.is_after_target(log.instant_time) or log.is_cdc)]
+    open_logs = [log for log in kept_logs if not is_later(newest.get(log.file_id, ""), log.instant_time)]
     owners = {log: log_owners(look.storage, log) for log in open_logs}
     removals += [
         Removal(log.path, log.size, look.order.sorted(owner.writers)[-1])
@@ -104,7 +104,7 @@ def _look(look: _Look) -> PartitionChanges:
         tuple(sorted(removals, key=lambda removal: removal.path)),
         tuple(_blockings({log: owner for log, owner in owners.items() if log.path not in gone}, look)),
         frozenset(file.path for file in kept),
-        frozenset(file.base_instant if isinstance(file, LogFile) else file.instant_time for file in kept),
+        frozenset(file.instant_time for file in kept),
         any(owner.is_torn for owner in owners.values()),
     )
 
@@ -122,7 +122,7 @@ def _parsed(storage: Storage, partition: str) -> tuple[list[BaseFile], list[LogF
 def _blockings(owners: Mapping[LogFile, LogOwners], look: _Look) -> list[Blocking]:
     slices: dict[tuple[str, str], list[LogFile]] = {}
     for log in owners:
-        slices.setdefault((log.file_id, log.base_instant), []).append(log)
+        slices.setdefault((log.file_id, log.instant_time), []).append(log)
     return [blocking for logs in slices.values() if (blocking := _blocking(logs, owners, look)) is not None]
 
 
@@ -134,4 +134,4 @@ def _blocking(logs: Sequence[LogFile], owners: Mapping[LogFile, LogOwners], look
         return None
     group = FileGroupId(logs[0].partition_path, logs[0].file_id)
     named = tuple((log.path, log.size) for log in logs if later[log] and log.write_token != ROLLBACK_TOKEN)
-    return Blocking(group, logs[0].base_instant, tuple(targets), named)
+    return Blocking(group, logs[0].instant_time, tuple(targets), named)

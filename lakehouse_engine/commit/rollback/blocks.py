@@ -37,7 +37,7 @@ def write_rollback_blocks(
 
 def slice_logs(storage: Storage, group: FileGroupId, base_instant: str) -> list[LogFile]:
     """Current log files of a slice, without CDC files."""
-    return [log for log in group_logs(storage, group) if log.base_instant == base_instant]
+    return [log for log in group_logs(storage, group) if log.instant_time == base_instant]
 
 
 def group_logs(storage: Storage, group: FileGroupId) -> list[LogFile]:

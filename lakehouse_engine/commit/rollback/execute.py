@@ -122,7 +122,7 @@ def _blocked(request: HoodieRollbackRequest) -> list[Slice]:
     if request.file_id and request.latest_base_instant:
         return [(FileGroupId(request.partition_path, request.file_id), request.latest_base_instant)]
     logs = [parse_log_file(request.partition_path, path.rpartition("/")[2]) for path in request.log_blocks_to_be_deleted]
-    return [(FileGroupId(log.partition_path, log.file_id), log.base_instant) for log in logs]
+    return [(FileGroupId(log.partition_path, log.file_id), log.instant_time) for log in logs]
 
 
 def _delete(state: TableState, plan: HoodieRollbackPlan, instant_time: str) -> list[str]:

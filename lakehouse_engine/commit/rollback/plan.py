@@ -69,7 +69,7 @@ def _listed(state: TableState, time: str) -> Iterator[BaseFile | LogFile]:
 
 def _logged(state: TableState, logs: Iterable[LogFile], time: str) -> Iterator[LogFile]:
     """Log files with a block of that instant. No block of a slice is older than the slice."""
-    yield from (log for log in logs if not is_later(log.base_instant, time) and time in log_owners(state.storage, log).writers)
+    yield from (log for log in logs if not is_later(log.instant_time, time) and time in log_owners(state.storage, log).writers)
 
 
 def _parsed(paths: Iterable[str]) -> Iterator[BaseFile | LogFile]:
@@ -91,7 +91,7 @@ def _request(state: TableState, file: BaseFile | LogFile, time: str, pinned: dic
     except StoredFileNotFoundError:
         return None  # it only had a marker
     if owners.only(time) and file.path not in pinned:
-        return _deletion(state, file, file.base_instant)
+        return _deletion(state, file, file.instant_time)
     return _block(state, file) if time in owners.writers else None
 
 
@@ -110,6 +110,6 @@ def _block(state: TableState, log: LogFile) -> HoodieRollbackRequest:
     return HoodieRollbackRequest(
         partition_path=log.partition_path,
         file_id=log.file_id,
-        latest_base_instant=log.base_instant,
+        latest_base_instant=log.instant_time,
         log_blocks_to_be_deleted={log.name: entry.size if entry else 0},
     )

@@ -88,7 +88,7 @@ class Contents:
         for entry in self.data.storage.list(path):
             if not entry.is_directory and is_log_file_name(entry.name):
                 log = parse_log_file(path, entry.name, entry.size)
-                if log.is_cdc and self.data.timeline.is_committed(log.base_instant):
+                if log.is_cdc and self.data.timeline.is_committed(log.instant_time):
                     yield log
 
     def _files(self) -> Records:

@@ -174,7 +174,7 @@ def _filters(data: TableState, index: ExpressionIndex, shape: FilterShape, files
     found = LocalRunner(REQUESTS_AT_ONCE).run(partial(_filter, data, index, shape), files, name="expressions")
     made = [(file, text) for file, text in zip(files, found, strict=True) if text is not None]
     paths, names = _named([file for file, _ in made])
-    instants = pa.array([file.instant_time if isinstance(file, BaseFile) else file.base_instant for file, _ in made], pa.string())
+    instants = pa.array([file.instant_time for file, _ in made], pa.string())
     texts = pa.array([text for _, text in made], pa.string())
     return Records(bloom_filter_keys(paths, names), completed(bloom_filter_payloads(pa.repeat(shape.kind, len(made)), instants, texts)))
 

@@ -66,5 +66,5 @@ def _after(path: str, file_id: str, written: list[HoodieWriteStat], old: FileSli
     logs = tuple(parse_log_file(path, name, size) for name, size in named if is_log_file_name(name))
     if bases or old is None:
         base = bases[0] if bases else None
-        return FileSlice(FileGroupId(path, file_id), logs[0].base_instant if base is None else base.instant_time, base, logs)
+        return FileSlice(FileGroupId(path, file_id), logs[0].instant_time if base is None else base.instant_time, base, logs)
     return replace(old, log_files=(*old.log_files, *logs))

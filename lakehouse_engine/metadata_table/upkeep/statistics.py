@@ -104,7 +104,7 @@ def _slices_after(
         elif file_id in before:
             yield replace(before[file_id], log_files=(*before[file_id].log_files, *own))
         else:
-            yield FileSlice(FileGroupId(path, file_id), own[0].base_instant, None, own)
+            yield FileSlice(FileGroupId(path, file_id), own[0].instant_time, None, own)
 
 
 def _logged_since(table: MetadataTable, path: str, file_id: str, instant_time: str) -> Iterator[LogFile]:

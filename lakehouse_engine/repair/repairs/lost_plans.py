@@ -43,7 +43,7 @@ def _planned(state: TableState) -> dict[str, dict[FileGroupId, FileSlice]]:
     found: dict[str, dict[FileGroupId, FileSlice]] = {}
     for path, group in promised_logs(state).items():
         partition, _, name = path.rpartition("/")
-        time = parse_log_file(partition, name).base_instant
+        time = parse_log_file(partition, name).instant_time
         if state.timeline.contains(time) or state.timeline.is_committed(time) or state.storage.head(path) is None:
             continue
         known = state.view.file_group(group)

@@ -160,7 +160,7 @@ def _logged_upon(state: TableState, time: str) -> set[FileGroupId]:
         for file in lister.files(partition):
             if is_log_file_name(file.name):
                 log = parse_log_file(partition, file.name)
-                found.update([FileGroupId(partition, log.file_id)] if log.base_instant == time and not log.is_cdc else [])
+                found.update([FileGroupId(partition, log.file_id)] if log.instant_time == time and not log.is_cdc else [])
     return found
 
 

@@ -73,9 +73,9 @@ def _trace(
     if not is_log_file_name(file.name):
         return None
     log = parse_log_file(partition, file.name, file.size)
-    if log.is_cdc and log.base_instant == instant_time:
+    if log.is_cdc and log.instant_time == instant_time:
         raise MetadataError(f"the write logged changes to {log.path!r}, and what of them belongs to which file is not known", path=log.path)
-    return None if log.is_cdc or is_later(log.base_instant, instant_time) else _of_log(storage, log, instant_time, bases)
+    return None if log.is_cdc or is_later(log.instant_time, instant_time) else _of_log(storage, log, instant_time, bases)
 
 
 def _of_base(storage: Storage, base: BaseFile, previous: str | None) -> Trace:
@@ -120,7 +120,7 @@ def _of_log(storage: Storage, log: LogFile, instant_time: str, bases: Mapping[tu
     stat = HoodieWriteStat(
         file_id=log.file_id,
         path=log.path,
-        prev_commit=log.base_instant,
+        prev_commit=log.instant_time,
         num_writes=rows,
         num_update_writes=rows,
         total_write_bytes=sum(block.length for block in own),
@@ -129,7 +129,7 @@ def _of_log(storage: Storage, log: LogFile, instant_time: str, bases: Mapping[tu
         file_size_in_bytes=own[-1].end,
         log_version=log.version,
         log_offset=own[0].offset,
-        base_file=bases.get((log.file_id, log.base_instant), ""),
+        base_file=bases.get((log.file_id, log.instant_time), ""),
         log_files=(log.name,),
     )
     schema = next((block.schema for block in own if block.type in DATA_BLOCKS and block.schema), None)

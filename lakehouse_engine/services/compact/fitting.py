@@ -46,7 +46,7 @@ def slice_before(state: TableState, operation: HoodieCompactionOperation, time: 
     piece = next((piece for piece in found.slices if is_later(time, piece.base_instant)), None) if found is not None else None
     if piece is None or not state.layout.logs_by_writer:
         return piece
-    return replace(piece, log_files=tuple(log for log in piece.log_files if is_later(time, state.order.moment(log.base_instant))))
+    return replace(piece, log_files=tuple(log for log in piece.log_files if is_later(time, state.order.moment(log.instant_time))))
 
 
 def _fitting(operation: HoodieCompactionOperation, piece: FileSlice) -> HoodieCompactionOperation:

@@ -188,4 +188,4 @@ def _slices(state: TableState) -> Iterator[FileSlice]:
 
 def _is_named_by_writers(piece: FileSlice) -> bool:
     """True if version 6 would give a log of the slice another name."""
-    return any(log.base_instant != piece.base_instant for log in piece.log_files)
+    return any(log.instant_time != piece.base_instant for log in piece.log_files)

@@ -285,7 +285,7 @@ def _logs(group: GroupAppend, context: FileContext) -> Sequence[LogFile]:
     """Logs of the slice that is appended to. Logs of the slice that a pending compaction will close are read with it, but are left out."""
     if context.logs_by_writer:
         return group.piece.log_files
-    return sorted((log for log in group.piece.log_files if log.base_instant == group.base_instant), key=lambda log: log.version)
+    return sorted((log for log in group.piece.log_files if log.instant_time == group.base_instant), key=lambda log: log.version)
 
 
 def _next_log(group: GroupAppend, context: FileContext, task: int) -> LogFile:

@@ -184,7 +184,7 @@ def test_slice_as_of_never_shows_uncommitted_base_files_nor_what_came_after(
         if found.base_file is not None:
             assert known.is_committed(found.base_file.instant_time)
             assert found.base_file.instant_time == max(committed)
-        assert all(entry.base_instant <= limit for entry in found.log_files)
+        assert all(entry.instant_time <= limit for entry in found.log_files)
 
 
 def test_files_that_are_all_committed_make_one_slice_of_each_group() -> None:
@@ -194,7 +194,7 @@ def test_files_that_are_all_committed_make_one_slice_of_each_group() -> None:
     assert (group.base_instant, group.base_file and group.base_file.name) == ("3", "g_0-0-0_3.parquet")
     assert [log.name for log in group.log_files] == [".g_3.log.1_0-0-0", ".g_3.log.2_0-0-0", ".g_5.log.1_0-0-0"]
     assert (logs_only.base_instant, logs_only.base_file) == ("2", None)
-    assert [log.base_instant for log in logs_only.log_files] == ["2", "4"]
+    assert [log.instant_time for log in logs_only.log_files] == ["2", "4"]
 
 
 def by_completion(*instants: tuple[int, Action, int]) -> Timeline:
@@ -206,7 +206,7 @@ def test_a_log_of_a_later_version_is_on_the_newest_base_file_requested_before_it
     # The delta commit 2 was at work when the compaction 3 was planned: its log is on top of what that made.
     instants = by_completion((1, C, 2), (2, D, 5), (3, C, 8), (6, D, 7))
     group = one([base(1), base(3), log(2, 1), log(6, 1)], instants)
-    assert [(piece.base_instant, [entry.base_instant for entry in piece.log_files]) for piece in group.slices] == [
+    assert [(piece.base_instant, [entry.instant_time for entry in piece.log_files]) for piece in group.slices] == [
         (at(3), [at(2), at(6)]),
         (at(1), []),
     ]
@@ -215,7 +215,7 @@ def test_a_log_of_a_later_version_is_on_the_newest_base_file_requested_before_it
 def test_logs_of_a_later_version_are_in_order_of_completion() -> None:
     instants = by_completion((1, C, 2), (3, D, 9), (4, D, 5))
     (piece,) = one([base(1), log(3, 1), log(4, 1)], instants).slices
-    assert [entry.base_instant for entry in piece.log_files] == [at(4), at(3)]
+    assert [entry.instant_time for entry in piece.log_files] == [at(4), at(3)]
 
 
 def test_the_first_log_of_a_later_version_begins_a_slice_that_later_ones_are_of() -> None:

@@ -65,8 +65,8 @@ def test_logs_are_named_by_the_delta_commit_that_wrote_them(name: str) -> None:
     logs = list(logs_of(name))
     assert logs
     for log, data in logs:
-        assert {block.instant_time for block in read_blocks(data)} == {log.base_instant}
-        assert any(one.requested_time == log.base_instant for one in instants) or "archive" in name
+        assert {block.instant_time for block in read_blocks(data)} == {log.instant_time}
+        assert any(one.requested_time == log.instant_time for one in instants) or "archive" in name
 
 
 @needs_fixtures
