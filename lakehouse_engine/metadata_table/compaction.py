@@ -3,22 +3,29 @@
 A piece is a range of keys with a bounded number of stored bytes in all layers, so that a group of any size is merged in little memory.
 Tombstones are left out, because nothing is below the new base file; removals of files that a map does not have stay in it, as in Hudi
 (`HoodieMetadataPayload.combineFileSystemMetadata`).
+
+Data blocks of the base file that no log has a key for are copied as they are stored, after a check by decompression (ADR 0076). That is
+right for each kind of merging: a record that is in the base file only stays what it is. Neither Hudi nor this engine writes tombstones into
+base files, and one that is there would mean what its absence means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from functools import partial
+from itertools import compress, groupby, pairwise
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine.errors import MetadataError
-from lakehouse_engine.format.hfile.cells import Cells
-from lakehouse_engine.format.hfile.reader import HFileReader
-from lakehouse_engine.format.hfile.writer import sorted_cells
+from lakehouse_engine.format.hfile.cells import Cells, place
+from lakehouse_engine.format.hfile.index import holding
+from lakehouse_engine.format.hfile.reader import DataBlock, HFileReader
+from lakehouse_engine.format.hfile.writer import HFileWriter, sorted_cells
 from lakehouse_engine.format.metadata_table.merging import Layer, Merging, Winners, merged, newest, tombstones
 from lakehouse_engine.format.metadata_table.payload import decode_payloads, encode_payloads
 from lakehouse_engine.format.metadata_table.schema import record_schema, stored_schema
@@ -80,17 +87,60 @@ def record_text(sources: Sequence[LayerSource], otherwise: str) -> str:
     return chosen
 
 
-def compacted(sources: Sequence[LayerSource], merging: Merging, schema: str) -> Iterator[Cells]:
-    """The merged entries of a file group in ascending order of keys, with values in `schema`.
+def compact_into(writer: HFileWriter, sources: Sequence[LayerSource], merging: Merging, schema: str) -> None:
+    """Write the merged entries of a file group in ascending order of keys, with values in `schema`.
 
     Raises `FormatError` or `CorruptLogError` if a file is damaged or its records cannot be merged.
     """
-    readers = [source.reader for source in sources if source.reader is not None]
-    for begin, end in _pieces(readers):
-        layers = [_within(source, begin, end) for source in sources]
-        found = _newest(newest(layers), schema) if merging is Merging.NEWEST else _merged(layers, merging, schema)
-        if len(found):
-            yield found
+    base, *logs = sources
+    decoded = 0
+    with base.checked():
+        copies = base.reader is not None and base.schema == schema and writer.can_copy(base.reader)
+    for begin, end in _pieces([source.reader for source in sources if source.reader is not None]):
+        newer = [_within(source, begin, end) for source in logs]
+        with base.checked():
+            blocks = [] if base.reader is None else base.reader.blocks(begin, end)
+        touched = _touched(blocks, newer, begin, end, writer.least_size) if copies else [True] * len(blocks)
+        older = base.layer(partial(_entries, list(compress(blocks, touched)), begin, end))
+        decoded += len(older.cells)
+        found = _merged([older, *newer], merging, schema)
+        for is_touched, run in groupby(zip(touched, blocks, strict=True), itemgetter(0)):
+            part = [block for _, block in run]
+            if not is_touched:
+                with base.checked():
+                    writer.copy(part)
+                continue
+            stop = place(found.keys, part[-1].end)
+            writer.append(found.slice(0, stop))
+            found = found.slice(stop, len(found))
+        writer.append(found)
+    if base.reader is not None:
+        with base.checked():
+            writer.count_copied(base.reader, decoded)
+
+
+def _touched(blocks: Sequence[DataBlock], newer: Sequence[Layer], begin: bytes, end: bytes | None, least_size: int) -> list[bool]:
+    """For each block between `begin` and `end` True unless it is copied: a newer layer puts or deletes a key in its range, or it is cut by
+    the ends. A touched block of fewer bytes than `least_size` is merged with its neighbour, so that blocks which shrink do not stay small.
+    """
+    if not blocks:
+        return []
+    keys = pa.concat_arrays([pa.array([], pa.binary()), *(layer.cells.keys for layer in newer)])
+    touched = np.array([not len(block.stored.content) for block in blocks])
+    touched[0] |= blocks[0].key < begin
+    touched[-1] |= end is not None and (blocks[-1].end is None or blocks[-1].end > end)
+    # A key before the first block of the file comes into that block.
+    touched[np.maximum(holding(pa.array([block.key for block in blocks], pa.binary()), keys), 0)] = True
+    small = np.array([len(block.stored.content) < least_size for block in blocks])
+    last = len(blocks) - 1
+    for number in np.flatnonzero(touched & small).tolist():
+        touched[number + 1 if number < last else max(0, number - 1)] = True
+    return list(map(bool, touched))
+
+
+def _entries(blocks: Sequence[DataBlock], begin: bytes, end: bytes | None, reader: HFileReader) -> Cells:
+    cells = reader.entries(blocks)
+    return cells.slice(place(cells.keys, begin), place(cells.keys, end))
 
 
 def _members(schema: pa.Schema) -> int:
@@ -126,6 +176,10 @@ def _within(source: LayerSource, begin: bytes, end: bytes | None) -> Layer:
 
 
 def _merged(layers: Sequence[Layer], merging: Merging, schema: str) -> Cells:
+    if not any(len(layer.cells) for layer in layers):
+        return Cells.empty()
+    if merging is Merging.NEWEST:
+        return _newest(newest(layers), schema)
     records = merged(layers, merging)
     return sorted_cells(records.keys, encode_payloads(schema, records.payloads))
 

@@ -6,7 +6,8 @@ A block counts if its delta commit is completed in the metadata table and not pe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -101,8 +102,14 @@ class LayerSource:
         """The entries that `select` picks, or all deletions. Raises `FormatError` or `CorruptLogError`."""
         if self.reader is None:
             return Layer.deletion(self.deleted)
-        try:
+        with self.checked():
             return Layer(select(self.reader), self.schema)
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Damage that is met in the body is that of this file."""
+        try:
+            yield
         except FormatError as error:
             raise self.damaged(error) from error
 

@@ -10,6 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
+from lakehouse_engine.format.hfile.writer import HFileWriter
+from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.model.instant import Action
 from tests.interop.client import HudiJudge
 from tests.support.commit import commit_here
 from tests.support.depth import IS_FULL
@@ -46,6 +49,11 @@ class Shared:
         )
         self.path = made.path
         self.options = {**OF_HUDI, "hoodie.datasource.write.table.type": str(made.config.table_type.value)}
+
+    def compactions(self) -> int:
+        """How many compactions the timeline of the metadata table has."""
+        timeline = MetadataTable.open(self.table.state).state.timeline.completed()
+        return sum(one.action is Action.COMMIT for one in timeline)
 
     @property
     def table(self) -> HoodieTable:
@@ -115,3 +123,39 @@ def test_random_turns_leave_what_was_written(judged: tuple[int, HudiJudge], kind
     assert shared.stored() == model, (seed, done)
     assert shared.judge.judge_metadata(shared.path)["differences"] == [], (seed, done)
     assert check_metadata(shared.table.state.storage), (seed, done)
+
+
+def test_hudi_goes_on_with_an_index_whose_blocks_were_copied(
+    judged: tuple[int, HudiJudge], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our compactions encode the block of a key and copy the others (ADR 0076); Hudi appends, compacts on top, and we go on."""
+    shared, copied = Shared(judged, "cow", tmp_path), list[int]()
+    copy = HFileWriter.copy
+    monkeypatch.setattr(HFileWriter, "copy", lambda writer, blocks: (copied.append(len(blocks)), copy(writer, blocks)))
+    keys = [f"{number:08d}" for number in range(0, 300_000, 25)]
+    shared.table.upsert(rows(" ".join(keys), "x", 1))
+    shared.table.rebuild_metadata(["record_index"])
+
+    def by_us(numbers: range) -> None:
+        for number in numbers:
+            given = rows(f"{number * 7_919:08d} {number * 20_000:08d}", "y", 2)
+            HoodieTable.open(shared.path, options={"hoodie.metadata.compact.max.delta.commits": 2}).upsert(given)
+            keys.extend(set(given["id"].to_pylist()) - set(keys))
+
+    by_us(range(1, 9))
+    assert shared.compactions() >= 3
+    assert sum(copied) > 20
+    assert set(shared.stored()) == set(keys)
+    assert shared.judge.judge_metadata(shared.path)["differences"] == []
+    before = shared.compactions()
+    shared.options["hoodie.metadata.compact.max.delta.commits"] = "1"
+    for name in ("00000000", "00150001"):
+        shared.by_hudi(rows(name, "z", 3))
+        keys.extend({name} - set(keys))
+    assert shared.compactions() > before
+    copied.clear()
+    by_us(range(9, 14))
+    assert sum(copied) > 0
+    assert set(shared.stored()) == set(keys)
+    assert shared.judge.judge_metadata(shared.path)["differences"] == []
+    assert check_metadata(shared.table.state.storage)

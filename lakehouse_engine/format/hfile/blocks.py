@@ -50,10 +50,11 @@ class Compression(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block with its content decompressed. `length` is its size in the file, in bytes."""
+    """A block with its content decompressed. `body` is the content as it is stored; `length` is its size in the file, in bytes."""
 
     magic: bytes
     content: memoryview
+    body: memoryview
     length: int
 
 
@@ -63,9 +64,14 @@ def render_block(magic: bytes, content: bytes | memoryview, compression: Compres
     if compression is Compression.GZIP:
         packer = zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
         body = packer.compress(body) + packer.flush()
+    return framed(magic, body, len(content), previous)
+
+
+def framed(magic: bytes, body: bytes | memoryview, size: int, previous: int) -> bytes:
+    """A block around a stored `body`, whose content has `size` bytes; `previous` as in `render_block`."""
     stored = HEADER.size + len(body)
     room = _CHECKSUM_SIZE * -(-stored // BYTES_PER_CHECKSUM)
-    head = HEADER.pack(magic, len(body) + room, len(content), previous, _NO_CHECKSUM, BYTES_PER_CHECKSUM, stored)
+    head = HEADER.pack(magic, len(body) + room, size, previous, _NO_CHECKSUM, BYTES_PER_CHECKSUM, stored)
     return b"".join((head, body, bytes(room)))
 
 
@@ -79,8 +85,8 @@ def parse_block(data: memoryview, at: int, compression: Compression, *expected: 
     length = HEADER.size + on_disk
     if size < 0 or not HEADER.size <= stored <= length or at + length > len(data):
         raise FormatError(f"a block of an HFile has sizes that do not fit: {on_disk} and {stored} on disk, {size} of content")
-    content = _content(data[at + HEADER.size : at + stored], size, compression)
-    return Block(magic, content, length)
+    body = data[at + HEADER.size : at + stored]
+    return Block(magic, _content(body, size, compression), body, length)
 
 
 def _content(body: memoryview, size: int, compression: Compression) -> memoryview:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ _BARE = len(SUFFIX) + 2
 """Bytes of a stored key besides the row."""
 _ENTRY = _SIZES.size + _BARE + 1
 """Bytes of an entry besides row and value."""
+FRAME = _SIZES.size + 1
+"""Bytes of an entry besides its stored key and its value."""
 _MOST_ROW = 2**15 - 1
 _MOST_INT32 = 2**31 - 1
 _SIDE_BY_SIDE = 16
@@ -62,6 +65,11 @@ class Cells:
             return cls(pa.concat_arrays([part.keys for part in parts]), pa.concat_arrays([part.values for part in parts]))
         except pa.ArrowInvalid as error:
             raise FormatError(f"the entries of HFiles are too many to be held at once: {error}") from error
+
+
+def place(keys: pa.Array, key: bytes | None) -> int:
+    """Number of the ascending `keys` that are less than `key` (None: all)."""
+    return len(keys) if key is None else bisect_left(range(len(keys)), key, key=lambda number: keys[number].as_py())
 
 
 def stored_key(row: bytes) -> bytes:

@@ -54,16 +54,21 @@ class Index:
         """For each of `keys` (`binary`, in any order) the number of the only block that can have it; -1 if the key precedes the first
         block.
         """
-        if not len(self):
-            return np.full(len(keys), -1, np.int64)
-        # Positions in one sorted sequence: a block's first key sorts before an equal key that is looked up.
-        both = pa.concat_arrays([self.keys, keys])
-        is_asked = np.arange(len(both)) >= len(self)
-        order = np.asarray(pc.sort_indices(pa.table({"key": both, "asked": is_asked}), [("key", "ascending"), ("asked", "ascending")]))
-        before = np.cumsum(~is_asked[order])
-        found = np.empty(len(both), np.int64)
-        found[order] = before - 1
-        return found[len(self) :]
+        return holding(self.keys, keys)
+
+
+def holding(starts: pa.Array, keys: pa.Array) -> npt.NDArray[np.int64]:
+    """For each of `keys` the number of the last of the ascending `starts` that is not greater; -1 if all are (all `binary`)."""
+    if not len(starts) or not len(keys):
+        return np.full(len(keys), -1, np.int64)
+    # Positions in one sorted sequence: a start sorts before an equal key that is looked up.
+    both = pa.concat_arrays([starts, keys])
+    is_asked = np.arange(len(both)) >= len(starts)
+    order = np.asarray(pc.sort_indices(pa.table({"key": both, "asked": is_asked}), [("key", "ascending"), ("asked", "ascending")]))
+    before = np.cumsum(~is_asked[order])
+    found = np.empty(len(both), np.int64)
+    found[order] = before - 1
+    return found[len(starts) :]
 
 
 def render_root(index: Index, keys: Sequence[bytes]) -> bytes:

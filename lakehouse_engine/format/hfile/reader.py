@@ -5,9 +5,10 @@ A reader fetches the end of the file once (trailer, indexes, file info), then on
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -17,10 +18,18 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.cache import BoundedCache
 from lakehouse_engine.errors import FormatError
-from lakehouse_engine.format.hfile.blocks import DATA, FILE_INFO, INNER_INDEX, LEAF_INDEX, META, ROOT_INDEX, parse_block
-from lakehouse_engine.format.hfile.cells import Cells, decode_cells
+from lakehouse_engine.format.hfile.blocks import DATA, FILE_INFO, INNER_INDEX, LEAF_INDEX, META, ROOT_INDEX, Block, parse_block
+from lakehouse_engine.format.hfile.cells import Cells, decode_cells, place
 from lakehouse_engine.format.hfile.index import Index, parse_lower, parse_root
-from lakehouse_engine.format.hfile.trailer import KEY_VALUE_VERSION, TRAILER_SIZE, Trailer, parse_info, parse_trailer
+from lakehouse_engine.format.hfile.trailer import (
+    AVERAGE_KEY,
+    AVERAGE_VALUE,
+    KEY_VALUE_VERSION,
+    TRAILER_SIZE,
+    Trailer,
+    parse_info,
+    parse_trailer,
+)
 
 _TAIL = 64 * 1024
 """Bytes that are read first from the end of a file; most log blocks and small files fit in them whole."""
@@ -61,6 +70,17 @@ class InMemory:
         return memoryview(self.data)[offset : offset + length]
 
 
+@dataclass(frozen=True, slots=True)
+class DataBlock:
+    """A data block. All its keys are from `key`, which the data index has for it, up to, not including, `end`, the next block's (None: last
+    block); `key` may be earlier than its first one.
+    """
+
+    key: bytes
+    end: bytes | None
+    stored: Block
+
+
 BLOCKS: BoundedCache[memoryview] = BoundedCache(64 * 1024 * 1024, len)
 """Cache of decompressed blocks that look-ups read, for all files of this process."""
 
@@ -80,6 +100,17 @@ class HFileReader:
 
     def __len__(self) -> int:
         return self.trailer.entries
+
+    @property
+    def has_memstore(self) -> bool:
+        """True if entries end with a memstore timestamp."""
+        version = self.info.get(KEY_VALUE_VERSION)
+        return version is not None and int.from_bytes(version, "big") == 1
+
+    def averages(self) -> tuple[int, int] | None:
+        """Average bytes of stored keys and of values, rounded down; None if the file does not say them."""
+        key, value = self.info.get(AVERAGE_KEY), self.info.get(AVERAGE_VALUE)
+        return None if key is None or value is None else (int.from_bytes(key, "big"), int.from_bytes(value, "big"))
 
     def scan(self) -> Iterator[Cells]:
         """All entries in order, some MiB at a time."""
@@ -108,6 +139,19 @@ class HFileReader:
         """The entries with keys from `begin` up to, not including, `end` (None: through the last). `keep`: cache the blocks."""
         return self._spans([(begin, end)], keep=keep)
 
+    def blocks(self, begin: bytes, end: bytes | None) -> list[DataBlock]:
+        """The data blocks that may have keys from `begin` up to, not including, `end` (None: through the last), decompressed."""
+        index = self._blocks()
+        first = max(0, bisect_right(range(len(index)), begin, key=lambda number: index.keys[number].as_py()) - 1)
+        stop = max(first, place(index.keys, end))
+        bounds = [*index.keys.slice(first, stop - first + 1).to_pylist(), None][: stop - first + 1]
+        stored = self._parsed(index.offsets[first:stop], index.sizes[first:stop], DATA)
+        return [DataBlock(key, after, block) for (key, after), block in zip(pairwise(bounds), stored, strict=True)]
+
+    def entries(self, blocks: Sequence[DataBlock]) -> Cells:
+        """The entries of data blocks of this file, in order."""
+        return self._decoded([block.stored.content for block in blocks])
+
     def prefixes(self, prefixes: Sequence[bytes]) -> Cells:
         """The entries whose keys begin with any of these prefixes, in the file's order."""
         return self._spans([(prefix, _after(prefix)) for prefix in _apart(sorted(set(prefixes)))])
@@ -123,7 +167,7 @@ class HFileReader:
         last = np.where([end is None for _, end in spans], len(index) - 1, last)
         numbers = [np.arange(max(low, 0), high + 1) for low, high in zip(first.tolist(), last.tolist(), strict=True)]
         found = self._decoded(self._contents(index, np.unique(np.concatenate(numbers)), keep=keep))
-        return Cells.concat([found.slice(_place(found.keys, begin), _place(found.keys, end)) for begin, end in spans])
+        return Cells.concat([found.slice(place(found.keys, begin), place(found.keys, end)) for begin, end in spans])
 
     def meta_block(self, name: bytes) -> memoryview | None:
         """The content of a meta block; None if none has this name."""
@@ -149,8 +193,7 @@ class HFileReader:
         return index
 
     def _decoded(self, contents: Sequence[memoryview]) -> Cells:
-        version = self.info.get(KEY_VALUE_VERSION)
-        return decode_cells(contents, memstore=version is not None and int.from_bytes(version, "big") == 1)
+        return decode_cells(contents, memstore=self.has_memstore)
 
     def _contents(self, index: Index, numbers: Numbers, *magics: bytes, keep: bool = True) -> list[memoryview]:
         """Decompressed blocks, from the cache or with as few requests as possible."""
@@ -159,15 +202,19 @@ class HFileReader:
         found = {offset: None if key is None else BLOCKS.get((key, offset)) for offset in offsets.tolist()}
         lacking = np.array([content is None for content in found.values()], np.bool_)
         offsets, sizes = offsets[lacking], sizes[lacking]
+        for offset, block in zip(offsets.tolist(), self._parsed(offsets, sizes, *(magics or (DATA,))), strict=True):
+            found[offset] = block.content
+            if key is not None:
+                BLOCKS.put((key, offset), block.content)
+        return [content for content in found.values() if content is not None]
+
+    def _parsed(self, offsets: Numbers, sizes: Numbers, *magics: bytes) -> Iterator[Block]:
+        """The blocks at ascending offsets, read with as few requests as possible."""
         for start, end in _runs(offsets, sizes):
             base = int(offsets[start])
             data = self._bytes(base, int(offsets[end - 1] + sizes[end - 1]) - base)
             for offset in offsets[start:end].tolist():
-                content = parse_block(data, offset - base, self.trailer.compression, *(magics or (DATA,))).content
-                found[offset] = content
-                if key is not None:
-                    BLOCKS.put((key, offset), content)
-        return [content for content in found.values() if content is not None]
+                yield parse_block(data, offset - base, self.trailer.compression, *magics)
 
     def _bytes(self, offset: int, length: int) -> memoryview:
         if offset < 0 or length < 0 or offset + length > self.source.size:
@@ -206,11 +253,6 @@ def _runs(offsets: Numbers, sizes: Numbers) -> Iterator[tuple[int, int]]:
         if not goes_on or offsets[end] + sizes[end] - offsets[start] > _AT_ONCE:
             yield start, end
             start = end
-
-
-def _place(keys: pa.Array, key: bytes | None) -> int:
-    """Number of the ascending `keys` that are less than `key` (None: all)."""
-    return len(keys) if key is None else bisect_left(range(len(keys)), key, key=lambda number: keys[number].as_py())
 
 
 def _apart(prefixes: Sequence[bytes]) -> list[bytes]:

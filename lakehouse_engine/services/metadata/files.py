@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from lakehouse_engine.errors import CompactionError
 from lakehouse_engine.format.file_names import MarkerType, marker_path, write_token
-from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.hfile.writer import HFileWriter
 from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO
-from lakehouse_engine.metadata_table.compaction import compacted, record_text
+from lakehouse_engine.metadata_table.compaction import compact_into, record_text
 from lakehouse_engine.metadata_table.groups import LayerSource, Validity, sources_of
 from lakehouse_engine.metadata_table.partitions import merging_of
 from lakehouse_engine.model.files import BaseFile, FileSlice
@@ -42,7 +41,7 @@ class GroupTask:
 def compact_group(task: GroupTask) -> HoodieWriteStat:
     """Write the base file of a task; returns its stat, filled as by Hudi's `HoodieCompactor`. An empty group gets an empty file.
 
-    Raises as `sources_of` and `compacted`, and `CompactionError` for a file that Hudi could not read; what it wrote is then named by its
+    Raises as `sources_of` and `compact_into`, and `CompactionError` for a file that Hudi could not read; what it wrote is then named by its
     marker.
     """
     began = time.monotonic()
@@ -78,31 +77,12 @@ def _write(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], sch
 
 
 def _merged_into(storage: Storage, file: BaseFile, sources: Sequence[LayerSource], schema: str) -> tuple[int, int]:
-    rows, bounds = 0, _Bounds()
     with as_storage_errors("write", file.path, storage.root), storage.open_output(file.path) as sink:
         writer = HFileWriter(sink.write)
-        for cells in compacted(sources, merging_of(file.partition_path), schema):
-            writer.append(cells)
-            bounds.add(cells)
-            rows += len(cells)
-        writer.close({SCHEMA_INFO: schema.encode(), **bounds.info()})
-        return sink.tell(), rows
-
-
-@dataclass(slots=True)
-class _Bounds:
-    """The first and the last key of a file."""
-
-    least: bytes | None = None
-    greatest: bytes = b""
-
-    def add(self, cells: Cells) -> None:
-        if self.least is None:
-            self.least = cells.keys[0].as_py()
-        self.greatest = cells.keys[-1].as_py()
-
-    def info(self) -> dict[bytes, bytes]:
-        return {} if self.least is None else {_LEAST_KEY: self.least, _GREATEST_KEY: self.greatest}
+        compact_into(writer, sources, merging_of(file.partition_path), schema)
+        bounds = {_LEAST_KEY: writer.first_key, _GREATEST_KEY: writer.last_key}
+        writer.close({SCHEMA_INFO: schema.encode(), **{name: key for name, key in bounds.items() if key is not None}})
+        return sink.tell(), writer.entries
 
 
 def _stat(

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from lakehouse_engine.errors import FormatError
 from lakehouse_engine.format.hfile.cells import Cells
-from lakehouse_engine.format.hfile.reader import InMemory, open_hfile
-from lakehouse_engine.format.hfile.writer import render_hfile, sorted_cells
+from lakehouse_engine.format.hfile.reader import HFileReader, InMemory, open_hfile
+from lakehouse_engine.format.hfile.writer import HFileWriter, render_hfile, sorted_cells
 from lakehouse_engine.format.metadata_table.bloom_filters import bloom_filter_payloads
 from lakehouse_engine.format.metadata_table.files import FILE_ENTRIES, file_entries, files_payloads
 from lakehouse_engine.format.metadata_table.locations import decode_locations
 from lakehouse_engine.format.metadata_table.merging import Merging
 from lakehouse_engine.format.metadata_table.payload import BLOOM, decode_payloads, encode_payloads
-from lakehouse_engine.format.metadata_table.schema import record_schema
+from lakehouse_engine.format.metadata_table.schema import SCHEMA_INFO, record_schema
 from lakehouse_engine.metadata_table import compaction
-from lakehouse_engine.metadata_table.compaction import compacted, record_text
+from lakehouse_engine.metadata_table.compaction import compact_into, record_text
 from lakehouse_engine.metadata_table.groups import LayerSource
 from lakehouse_engine.model.table_version import TableVersion
 from tests.support.followed_tables import index_cells, many_keys
@@ -43,6 +43,19 @@ def deletion(*keys: str) -> LayerSource:
     return LayerSource(None, "", pa.array([key.encode() for key in keys], pa.binary()), same)
 
 
+def compacted(sources: list[LayerSource], merging: Merging, schema: str, block_size: int = 1024) -> HFileReader:
+    """The file that they become."""
+    out = bytearray()
+    writer = HFileWriter(out.extend, block_size=block_size)
+    compact_into(writer, sources, merging, schema)
+    writer.close({SCHEMA_INFO: schema.encode()})
+    reader = open_hfile(InMemory(bytes(out)))
+    keys = reader.read_all().keys
+    assert len(reader) == writer.entries == len(keys)
+    assert (writer.first_key, writer.last_key) == ((keys[0].as_py(), keys[-1].as_py()) if len(keys) else (None, None))
+    return reader
+
+
 def located(cells: Cells, schema: str = OLDER) -> dict[str, str]:
     keys = cells.keys.cast(pa.string()).to_pylist()
     return dict(zip(keys, decode_locations(schema, cells.values)["file_id"].to_pylist(), strict=True))
@@ -65,8 +78,7 @@ def test_pieces_are_what_the_layers_say_in_order(layers: list[tuple[bool, set[in
             expected |= dict.fromkeys(names, f"file-{number}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compaction, "_PIECE", piece)
-        pieces = list(compacted(sources, Merging.NEWEST, OLDER))
-    whole = Cells.concat(pieces)
+        whole = compacted(sources, Merging.NEWEST, OLDER).read_all()
     assert located(whole) == expected
     assert whole.keys.to_pylist() == sorted(whole.keys.to_pylist())
 
@@ -75,23 +87,26 @@ def test_a_large_group_is_merged_in_many_pieces(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(compaction, "_PIECE", 16 * 1024)
     keys = many_keys(20_000)
     base, log = index(dict.fromkeys(keys, "old")), index(dict.fromkeys(keys[:5000], "new"))
-    pieces = list(compacted([base, log, deletion(*keys[4000:6000])], Merging.NEWEST, OLDER))
+    pieces: list[int] = []
+    append = HFileWriter.append
+    monkeypatch.setattr(HFileWriter, "append", lambda writer, cells: (pieces.append(len(cells)), append(writer, cells)))
+    found = compacted([base, log, deletion(*keys[4000:6000])], Merging.NEWEST, OLDER).read_all()
     assert len(pieces) > 5
-    assert max(len(piece) for piece in pieces) < 10_000
-    assert located(Cells.concat(pieces)) == {**dict.fromkeys(keys[:4000], "new"), **dict.fromkeys(keys[6000:], "old")}
+    assert max(pieces) < 10_000
+    assert located(found) == {**dict.fromkeys(keys[:4000], "new"), **dict.fromkeys(keys[6000:], "old")}
 
 
 def test_values_of_two_schemas_become_those_of_the_one_with_more_members() -> None:
     sources = [index({"a": "x", "b": "x"}, NEWER), index({"b": "y", "c": "y"}, OLDER)]
     schema = record_text(sources, "")
     assert schema == NEWER
-    assert located(Cells.concat(list(compacted(sources, Merging.NEWEST, schema))), schema) == {"a": "x", "b": "y", "c": "y"}
+    assert located(compacted(sources, Merging.NEWEST, schema).read_all(), schema) == {"a": "x", "b": "y", "c": "y"}
 
 
 def test_a_group_without_records_has_the_schema_that_it_is_given() -> None:
     assert record_text([deletion(), deletion("a")], OLDER) == OLDER
-    assert list(compacted([deletion(), deletion("a")], Merging.NEWEST, OLDER)) == []
-    assert list(compacted([index({"a": "x"}), deletion("a")], Merging.NEWEST, OLDER)) == []
+    assert len(compacted([deletion(), deletion("a")], Merging.NEWEST, OLDER)) == 0
+    assert len(compacted([index({"a": "x"}), deletion("a")], Merging.NEWEST, OLDER)) == 0
 
 
 def test_tombstones_are_left_out() -> None:
@@ -100,7 +115,7 @@ def test_tombstones_are_left_out() -> None:
     fields = [struct.field(field.name) if field.name != "isDeleted" else pa.array([False, True]) for field in struct.type]
     payloads = payloads.set_column(1, BLOOM, pa.StructArray.from_arrays(fields, fields=list(struct.type)))
     cells = sorted_cells(pa.array(["kept", "gone"]), encode_payloads(OLDER, payloads))
-    found = Cells.concat(list(compacted([deletion(), stored(cells)], Merging.NEWEST, OLDER)))
+    found = compacted([deletion(), stored(cells)], Merging.NEWEST, OLDER).read_all()
     assert found.keys.to_pylist() == [b"kept"]
 
 
@@ -111,6 +126,6 @@ def test_maps_of_files_are_united_and_keep_removals_of_unknown_names() -> None:
         return stored(sorted_cells(pa.array(["p"]), encode_payloads(OLDER, payloads)))
 
     sources = [layer(("a", 1, False), ("b", 2, False)), layer(("a", 0, True), ("b", 5, False), ("never", 0, True))]
-    (cells,) = compacted(sources, Merging.FILES, OLDER)
+    cells = compacted(sources, Merging.FILES, OLDER).read_all()
     found = file_entries(decode_payloads(OLDER, cells.values)).to_pylist()
     assert {(row["name"], row["size"], row["is_deleted"]) for row in found} == {("b", 5, False), ("never", 0, True)}

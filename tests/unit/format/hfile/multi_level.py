@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from lakehouse_engine.format.hfile.blocks import DATA, FILE_INFO, INNER_INDEX, LEAF_INDEX, ROOT_INDEX, Compression, render_block
+from lakehouse_engine.format.hfile.blocks import DATA, FILE_INFO, HEADER, INNER_INDEX, LEAF_INDEX, ROOT_INDEX, Compression, render_block
 from lakehouse_engine.format.hfile.cells import Cells, encode_cells, key_bytes, stored_key
 from lakehouse_engine.format.hfile.index import Index, render_root
 from lakehouse_engine.format.hfile.trailer import Trailer, render_info, standard_info
@@ -14,7 +14,10 @@ Place = tuple[int, int, bytes]
 
 
 def multi_level_hfile(cells: Cells, *, levels: int, fan_out: int, compression: Compression, per_block: int = 2) -> bytes:
-    """The entries in blocks of `per_block`, below an index of so many levels whose lower blocks have `fan_out` entries."""
+    """The entries in blocks of `per_block`, below an index of so many levels whose lower blocks have `fan_out` entries.
+
+    The index has a key between those of two blocks for the later one, as HBase's.
+    """
     out = bytearray()
 
     def put(magic: bytes, content: bytes) -> tuple[int, int]:
@@ -23,9 +26,13 @@ def multi_level_hfile(cells: Cells, *, levels: int, fan_out: int, compression: C
         return len(out) - len(block), len(block)
 
     places: list[Place] = []
+    content_size = 0
     for start in range(0, len(cells), per_block):
         part = cells.slice(start, min(start + per_block, len(cells)))
-        places.append((*put(DATA, b"".join(encode_cells(part).to_pylist())), part.keys[0].as_py()))
+        content = b"".join(encode_cells(part).to_pylist())
+        content_size += HEADER.size + len(content)
+        between = cells.keys[start - 1].as_py() + b"\0" if start else part.keys[0].as_py()
+        places.append((*put(DATA, content), between))
     for level in range(levels - 1):
         magic = LEAF_INDEX if level == 0 else INNER_INDEX
         parts = [places[start : start + fan_out] for start in range(0, len(places), fan_out)]
@@ -35,7 +42,7 @@ def multi_level_hfile(cells: Cells, *, levels: int, fan_out: int, compression: C
     put(ROOT_INDEX, b"")
     keys, values = key_bytes(cells)
     info_offset, _ = put(FILE_INFO, render_info(standard_info(len(cells), keys, values, None)))
-    trailer = Trailer(info_offset, load_on_open, len(places), 0, len(cells), compression, index_levels=levels)
+    trailer = Trailer(info_offset, load_on_open, len(places), 0, len(cells), compression, index_levels=levels, content_size=content_size)
     return bytes(out) + trailer.render()
 
 
