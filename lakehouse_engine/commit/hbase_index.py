@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.errors import DuplicateKeyError, LakehouseError
+from lakehouse_engine.errors import DuplicateKeyError, ExternalIndexError, LakehouseError
 from lakehouse_engine.index.hbase.entries import Entries, entries_of_rows, has_hbase_index, partitions_back, same_places
 from lakehouse_engine.index.hbase.marks import store_marks, stored_marks
 from lakehouse_engine.metadata_table.upkeep.locations import key_moves
@@ -85,6 +85,14 @@ class HBaseUpkeep:
         done = _DONE.pop((state.storage.root, instant.requested_time), None)
         if done is None:
             return
+        try:
+            self._finish(state, instant, done)
+        except ExternalIndexError as error:
+            where = Entries.of(state).client.options.place
+            said = "%s is completed; entries of keys that it deleted stay in %s, and name no row (%s)"
+            logger.warning(said, instant, where, error.__cause__)
+
+    def _finish(self, state: TableState, instant: Instant, done: _Done) -> None:
         client = Entries.of(state).client
         if len(done.gone):
             entries = client.find(pc.unique(done.gone.column("key").combine_chunks()))

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from lakehouse_engine.commit.hbase_index import HBaseUpkeep
 from lakehouse_engine.commit.metadata_table import MetadataTableUpkeep
-from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.view.table_state import TableState
@@ -92,8 +91,10 @@ def finish_all(state: TableState, completed: Instant) -> None:
 def _finish(participant: Participant, state: TableState, completed: Instant) -> None:
     try:
         participant.finish(state, completed)
-    except LakehouseError as error:
-        logger.warning("%s of %s is completed, but not all could be cleaned up behind it: %s", completed, state.config.name, error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the action is completed
+        kind = type(error).__name__
+        name = state.config.name
+        logger.warning("%s of %s is completed, but not all could be cleaned up behind it: %s: %s", completed, name, kind, error)
 
 
 def take_back_all(state: TableState, instant_times: Sequence[str]) -> None:

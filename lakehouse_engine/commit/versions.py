@@ -105,11 +105,13 @@ def needed_files(state: TableState, paths: Iterable[str]) -> dict[str, str]:
     instants. Savepoints are checked where files are deleted.
     """
     lister, planned, replaced = StorageLister(state.storage), planned_groups(state), state.view.replaced_as_of()
-    wanted = {path: group_in(path.rpartition("/")[2]) for path in paths}
+    wanted = frozenset(paths)
+    ids: dict[str, set[str]] = {}
+    for path in wanted:
+        ids.setdefault(parent_of(path), set()).add(group_in(path.rpartition("/")[2]))
     needed: dict[str, str] = {}
-    for partition in sorted({parent_of(path) for path in wanted}):
-        ids = {file_id for path, file_id in wanted.items() if parent_of(path) == partition}
-        files = [file for file in lister.files(partition) if group_in(file.name) in ids]
+    for partition in sorted(ids):
+        files = [file for file in lister.files(partition) if group_in(file.name) in ids[partition]]
         for group in partition_versions(partition, without_strays(state, partition, files), state.timeline):
             latest = group.slices[0].instant_time if group.slices and group.group not in replaced else None
             for version in group.versions:

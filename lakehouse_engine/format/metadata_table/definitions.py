@@ -15,6 +15,9 @@ from lakehouse_engine.errors import FormatError
 DEFINITIONS_PATH_KEY = "hoodie.table.index.defs.path"
 DEFINITIONS_PATH = ".hoodie/.index_defs/index.json"
 _ALL = "indexDefinitions"
+_NAMED = ("secondary_index_", "expr_index_")
+_COLUMNS = "lakehouse.columns"
+"""Option of `column_stats` whose columns somebody chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,11 @@ class IndexDefinition:
     options: Mapping[str, str]
     version: str
 
+    @property
+    def is_chosen(self) -> bool:
+        """True if it says what somebody chose. Columns of `column_stats` may be Hudi's default, which a new build chooses anew."""
+        return self.name.startswith(_NAMED) or _COLUMNS in self.options
+
     def stored(self) -> dict[str, Any]:
         return {
             "indexName": self.name,
@@ -39,9 +47,10 @@ class IndexDefinition:
         }
 
 
-def column_stats_definition(columns: Sequence[str], version: str) -> IndexDefinition:
-    """Definition of column statistics over these columns; `version` is that of the index (V1, V2)."""
-    return IndexDefinition("column_stats", "column_stats", "column_stats", tuple(columns), {}, version)
+def column_stats_definition(columns: Sequence[str], version: str, *, chosen: bool = False) -> IndexDefinition:
+    """Definition of column statistics over these columns, which somebody may have `chosen`; `version` is that of the index (V1, V2)."""
+    options = {_COLUMNS: "chosen"} if chosen else {}
+    return IndexDefinition("column_stats", "column_stats", "column_stats", tuple(columns), options, version)
 
 
 def record_index_definition() -> IndexDefinition:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, undefine, unname_partitions
+from lakehouse_engine.metadata_table.building.plans import partitions_of, pending_builds
 from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
 from lakehouse_engine.metadata_table.table import METADATA_TABLE
 from lakehouse_engine.view.table_state import TableState
@@ -45,10 +46,11 @@ def check_partitions(data: TableState, partitions: Sequence[str] | None) -> None
 
 
 def check_not_needed(data: TableState, partitions: Sequence[str]) -> None:
-    """Raise `OptionError` if the record index is to go, and a secondary index that stays finds its rows by it."""
+    """Raise `OptionError` if the record index is to go, and a secondary index that stays, or is planned, finds its rows by it."""
     if RECORD_INDEX not in partitions or FILES in partitions:
         return
-    for name in data.config.metadata_partitions:
+    planned = (name for build in pending_builds(data) for name in partitions_of(data, build))
+    for name in (*data.config.metadata_partitions, *planned):
         if name.startswith(SECONDARY_INDEX) and name not in partitions:
             raise OptionError(
                 f"{data.config.name}: the secondary index {name.removeprefix(SECONDARY_INDEX)} needs the record index; drop it first",

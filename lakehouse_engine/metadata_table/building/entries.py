@@ -107,7 +107,9 @@ def definitions_of(data: TableState, partition: str) -> list[IndexDefinition]:
     # Hudi 1.x leaves decimals that may not fit out of version V1.
     columns = indexed(data)
     names = [one.name for one in columns.fields if is_indexed(one.type, by_value_type=columns.by_value_type)]
-    return [column_stats_definition(names, "V2" if columns.by_value_type else "V1")]
+    known = stored_definitions(data).get(COLUMN_STATS)
+    chosen = known is not None and known.is_chosen
+    return [column_stats_definition(names, "V2" if columns.by_value_type else "V1", chosen=chosen)]
 
 
 def build_metadata(stats: dict[str, tuple[HoodieWriteStat, ...]], schema: str) -> HoodieCommitMetadata:

@@ -77,8 +77,11 @@ class _Sieve:
     def with_versions(self, partition: str, listed: Sequence[StoredFile]) -> list[StoredFile]:
         """Files of groups that may have garbage: of one file alone only a group that is replaced has any."""
         counts = Counter(group_in(file.name) for file in listed)
-        replaced = {group.file_id for group in self.replaced if group.partition_path == partition}
-        return [file for file in listed if counts[one := group_in(file.name)] > 1 or one in replaced]
+
+        def may_have(file_id: str) -> bool:
+            return counts[file_id] > 1 or FileGroupId(partition, file_id) in self.replaced
+
+        return [file for file in listed if may_have(group_in(file.name))]
 
     def garbage(self, groups: Iterable[GroupVersions]) -> list[StoredFile]:
         return [file for group in groups for version in self._superfluous(group) if self._is_free(group, version) for file in version.files]

@@ -8,17 +8,16 @@ from contextlib import contextmanager
 from lakehouse_engine.commit.indexing import settle_dead_builds
 from lakehouse_engine.commit.locked import locked_table
 from lakehouse_engine.commit.table_clock import table_clock
+from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
 from lakehouse_engine.metadata_table.building import build as building
 from lakehouse_engine.metadata_table.building import drop as dropping
+from lakehouse_engine.metadata_table.building.plans import build_of
 from lakehouse_engine.metadata_table.definitions import stored_definitions
-from lakehouse_engine.metadata_table.partitions import COLUMN_STATS, EXPRESSION_INDEX, FILES, SECONDARY_INDEX
+from lakehouse_engine.metadata_table.partitions import FILES
 from lakehouse_engine.model.services import MetadataTableChange
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
-
-_DEFINED = (SECONDARY_INDEX, EXPRESSION_INDEX, COLUMN_STATS)
-"""Indexes, by the begin of their names, whose definitions say of what they are."""
 
 
 def build(
@@ -41,6 +40,7 @@ def drop(storage: Storage, partitions: Sequence[str] | None = None, *, lock_time
     dropping.check_not_needed(before, partitions or ())
     with _alone(storage, lock_timeout_ms) as data:
         present = tuple(name for name in partitions or () if name in data.config.metadata_partitions)
+        dropping.check_not_needed(data, present)
         dropped = dropping.drop(data, None if partitions is None else present)
         return MetadataTableChange(partitions=data.advance().config.metadata_partitions, dropped=dropped)
 
@@ -54,14 +54,28 @@ def rebuild(storage: Storage, partitions: Sequence[str] | None = None, *, lock_t
     asked = before.config.metadata_partitions if partitions is None else tuple(partitions)
     wanted = tuple(name for name in asked if partitions is not None or building.is_built_here(before, name)) or (FILES,)
     building.check_partitions(before, wanted)
+    _check_not_planned(before, wanted)
     with _alone(storage, lock_timeout_ms) as data:
         building.check_nothing_pending(data)
         present = data.config.metadata_partitions
-        define = [one for name, one in stored_definitions(data).items() if name.startswith(_DEFINED)]
+        define = [one for one in stored_definitions(data).values() if one.is_chosen]
         dropped = dropping.drop(data, None if partitions is None else [name for name in wanted if name in present])
         again = [name for name in dropped if building.is_built_here(data, name)]
         asked = tuple(dict.fromkeys((*wanted, *again)))
         return _built(data.advance(), asked, dropped, [one for one in define if one.name in asked])
+
+
+def _check_not_planned(data: TableState, partitions: Sequence[str]) -> None:
+    """Raise `CommitConflictError` if a partition is in a pending plan, which nobody could run any more."""
+    for name in partitions:
+        planned = None if name in data.config.metadata_partitions else build_of(data, name)
+        if planned is not None:
+            raise CommitConflictError(
+                f"{name} of {data.config.name} is to be built by {planned}; run that plan (`lakehouse index create --op run`), or drop the"
+                " index",
+                instant=planned,
+                table=data.config.name,
+            )
 
 
 @contextmanager

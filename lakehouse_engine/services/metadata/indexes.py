@@ -123,6 +123,11 @@ def create(
     wanted = check_partitions(data, [partition], define)
     new = tuple(sorted(one for one in wanted if one not in data.config.metadata_partitions))
     planned = indexing.planned_build(data, partition)
+    if planned is not None and _is_other(define, stored_definitions(data).get(partition)):
+        raise OptionError(
+            f"{data.config.name} has a plan to build the index {name} otherwise, {planned}; run that one, or drop the index first",
+            table=data.config.name,
+        )
     if op == RUN and planned is None:
         raise OptionError(f"{data.config.name} has no plan to build the index {name}; schedule it first", table=data.config.name)
     if dry_run or op != SCHEDULE:
@@ -143,6 +148,12 @@ def create(
     if partition.startswith(EXPRESSION_INDEX):
         logger.warning(_OF_ANY, name, data.config.name, define[0].source_fields[0], define[0].function)
     return IndexChange(index=name, instant=planned.requested_time, built=built)
+
+
+def _is_other(define: Sequence[IndexDefinition], planned: IndexDefinition | None) -> bool:
+    """True if the one definition asked for is about another column or function than the planned one."""
+    about = [(one.index_type, one.source_fields, one.function) for one in (*define, planned) if one is not None]
+    return planned is not None and len(set(about)) > 1
 
 
 def _partition(name: str, kind: str) -> str:
@@ -250,7 +261,7 @@ def _definitions(data: TableState, name: str, columns: Sequence[str] | None) -> 
     without = [column for column in columns if column not in having.schema.names]
     if without:
         raise OptionError(f"the column {without[0]} of {config.name} has a type without statistics; leave it out", column=without[0])
-    return [column_stats_definition([*form.indexed_meta_columns, *dict.fromkeys(columns)], form.statistics_version)]
+    return [column_stats_definition([*form.indexed_meta_columns, *dict.fromkeys(columns)], form.statistics_version, chosen=True)]
 
 
 def _check_known(data: TableState, columns: Sequence[str]) -> None:

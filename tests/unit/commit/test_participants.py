@@ -57,7 +57,7 @@ class Files:
         assert state.active.find_completed(instant) is not None
         self.finished.append(instant.action)
         if self.cannot_finish:
-            raise StorageError("the participant cannot clean up")
+            raise RuntimeError("the participant cannot clean up")
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
         self.taken_back += instant_times
@@ -137,7 +137,7 @@ def test_a_participant_that_cannot_clean_up_does_not_fail_what_is_completed(file
     files.cannot_finish = True
     assert table.upsert(batch([("a", 2, "x", "a2")])).instant is not None
     assert files.finished == [Action.COMMIT, Action.COMMIT]
-    assert "is completed, but not all could be cleaned up behind it: the participant cannot clean up" in caplog.text
+    assert "is completed, but not all could be cleaned up behind it: RuntimeError: the participant cannot clean up" in caplog.text
     assert files.taken_back == []
     table.savepoint(name="kept")
     assert files.finished[2:] == [Action.SAVEPOINT]

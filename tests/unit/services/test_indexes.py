@@ -23,6 +23,7 @@ from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.verify.metadata_table import check_metadata_table
 from lakehouse_engine.view.table_state import TableState
+from lakehouse_engine.write.alter import evolve_schema
 from lakehouse_engine.write.create import TableSpec, create_table
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.string()), ("tags", pa.list_(pa.string()))])
@@ -222,6 +223,17 @@ def test_a_rebuild_keeps_the_chosen_columns(tmp_path: Path, partitions: list[str
     assert before[1][-1] == "v"
     table.rebuild_metadata(partitions)
     assert listed(table)["column_stats"] == before
+
+
+def test_a_rebuild_chooses_default_columns_anew(tmp_path: Path) -> None:
+    create_table(LocalStorage(str(tmp_path)), TableSpec("t", SCHEMA, ["id"], partition_by=["p"], version=TableVersion.NINE))
+    table = HoodieTable.open(str(tmp_path))
+    table.insert(rows(1, 2))
+    table.create_index("column_stats")
+    before = listed(table)["column_stats"][1]
+    evolve_schema(table.storage, SCHEMA.append(pa.field("z", pa.int64())), lock_timeout_ms=1000)
+    table.rebuild_metadata(["column_stats"])
+    assert listed(table)["column_stats"][1] == (*before, "z")
 
 
 def test_a_secondary_index_on_many_groups_is_routed_as_its_version_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

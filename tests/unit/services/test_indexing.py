@@ -226,6 +226,21 @@ def test_what_cannot_be_done_is_refused_before_anything_changes(tmp_path: Path) 
     assert not state_of(table).config.metadata_partitions
 
 
+def test_what_is_planned_is_not_built_otherwise_nor_made_useless(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    planned = table.create_index("by_v", columns=["v"], op="schedule")
+    with pytest.raises(OptionError, match=rf"a plan to build the index by_v otherwise, {planned.instant}"):
+        table.create_index("by_v", columns=["id"])
+    with pytest.raises(CommitConflictError, match=rf"secondary_index_by_v of t is to be built by {planned.instant}"):
+        table.rebuild_metadata(["secondary_index_by_v"])
+    table.drop_index("by_v")
+    table.create_index("record_index")
+    planned = table.create_index("by_v", columns=["v"], op="schedule")
+    with pytest.raises(OptionError, match="the secondary index by_v needs the record index"):
+        table.drop_index("record_index")
+    assert table.create_index("by_v", columns=["v"], op="run").built == ("secondary_index_by_v",)
+
+
 def test_a_plan_is_dropped_with_its_definition(tmp_path: Path) -> None:
     table = made(tmp_path)
     planned = table.create_index("by_v", columns=["v"], op="schedule")
