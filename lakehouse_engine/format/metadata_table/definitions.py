@@ -17,7 +17,7 @@ DEFINITIONS_PATH = ".hoodie/.index_defs/index.json"
 _ALL = "indexDefinitions"
 _NAMED = ("secondary_index_", "expr_index_")
 _COLUMNS = "lakehouse.columns"
-"""Option of `column_stats` whose columns somebody chose."""
+"""Option of `column_stats` with columns that a user chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class IndexDefinition:
 
     @property
     def is_chosen(self) -> bool:
-        """True if it says what somebody chose. Columns of `column_stats` may be Hudi's default, which a new build chooses anew."""
+        """True if it says what a user chose. Columns of `column_stats` may be Hudi's default, which each build makes out by itself."""
         return self.name.startswith(_NAMED) or _COLUMNS in self.options
 
     def stored(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class IndexDefinition:
 
 
 def column_stats_definition(columns: Sequence[str], version: str, *, chosen: bool = False) -> IndexDefinition:
-    """Definition of column statistics over these columns, which somebody may have `chosen`; `version` is that of the index (V1, V2)."""
+    """Definition of column statistics over these columns; `version` is that of the index (V1, V2). `chosen`: by a user."""
     options = {_COLUMNS: "chosen"} if chosen else {}
     return IndexDefinition("column_stats", "column_stats", "column_stats", tuple(columns), options, version)
 

@@ -66,7 +66,7 @@ def rebuild(storage: Storage, partitions: Sequence[str] | None = None, *, lock_t
 
 
 def _check_not_planned(data: TableState, partitions: Sequence[str]) -> None:
-    """Raise `CommitConflictError` if a partition is in a pending plan, which nobody could run any more."""
+    """Raise `CommitConflictError` if a partition is in a pending plan, which could not be run any more."""
     for name in partitions:
         planned = None if name in data.config.metadata_partitions else build_of(data, name)
         if planned is not None:
