@@ -56,6 +56,7 @@ ROOMS = {
         ("batch",),
         ("request",),
         ("context", "result"),
+        ("effect",),
         ("batches", "locate"),
         ("plan", "concurrency"),
         ("shares",),

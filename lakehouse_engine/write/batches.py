@@ -12,16 +12,11 @@ from lakehouse_engine.record.merging.ordering_fields import NO_ORDERING, Orderin
 from lakehouse_engine.write.batch.input import Batch, DeleteKeying, Input, RowKeying, RowNumberKeying, reduce_batch, unreduced
 from lakehouse_engine.write.batch.stage import DatedSource, Stage
 from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.effect import INSERTS, REPLACING, Effect
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.source import Rows, RowSource
 from lakehouse_engine.write.tasks.base_files import FileContext, WriteStatus
 from lakehouse_engine.write.tasks.bulk import StreamTask, stream_rows
-
-INSERTS = frozenset({WriteOperationType.INSERT, WriteOperationType.BULK_INSERT})
-REPLACING = frozenset(
-    {WriteOperationType.INSERT_OVERWRITE, WriteOperationType.INSERT_OVERWRITE_TABLE, WriteOperationType.DELETE_PARTITION}
-)
-"""Operations that replace file groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +46,12 @@ class Batches:
 
     request: WriteRequest
     context: WriteContext
+    effect: Effect
     stage: Stage
+
+    @classmethod
+    def of(cls, request: WriteRequest, context: WriteContext, stage: Stage) -> Batches:
+        return cls(request, context, Effect.of(request, context), stage)
 
     def read(self, *, streams: bool) -> None:
         """Read what is to be written; with `streams` also queries whose rows could go straight into files.
@@ -59,7 +59,7 @@ class Batches:
         Raises `WriteError`s for rows that cannot be stored.
         """
         for data, keying in self._inputs():
-            if not self.is_streamed:
+            if not self.effect.is_streamed:
                 self.stage.rows(data, keying)
             elif streams and data.is_query:
                 self.stage.rows(data, keying, self.context.arrangement)
@@ -71,31 +71,12 @@ class Batches:
         return all(self.stage.holds(data) and not self.stage.rows(data, keying).num_rows for data, keying in given)
 
     @property
-    def is_streamed(self) -> bool:
-        """True if rows can go into files as they come, because nothing has to be known about them before."""
-        return self.makes_new_groups and not self._combines and self.context.layout is None and not self.drops_deletions
-
-    @property
-    def drops_deletions(self) -> bool:
-        """True if deletions are left out of new file groups."""
-        drops = self.request.drop_deletions
-        if drops is None:
-            drops = self.request.operation is not WriteOperationType.BULK_INSERT
-        return drops and bool(self.context.marks.columns(self.context.schema.names))
-
-    @property
-    def makes_new_groups(self) -> bool:
-        """True if every row goes to a new file group without a key lookup."""
-        operation = self.request.operation
-        return operation in REPLACING or (operation is WriteOperationType.BULK_INSERT and self.context.layout is None)
-
-    @property
     def reduction(self) -> Reduction:
         """Which of the rows to write count."""
         context, options = self.context, self.request.options
-        if self.request.operation is WriteOperationType.DELETE:
+        if self.effect.operation is WriteOperationType.DELETE:
             return Reduction(NO_ORDERING, context.is_global)
-        everything = self.request.operation in INSERTS | REPLACING and not self._combines
+        everything = self.effect.operation in INSERTS | REPLACING and not self.effect.combines
         if everything or self.request.replaced_rows is not None:
             return EVERY_ROW
         return Reduction(context.ordering, context.is_global, options.duplicate_policy, context.merger)
@@ -159,11 +140,3 @@ class Batches:
     @property
     def _makes_keys(self) -> bool:
         return self.context.keyless and self.request.operation is not WriteOperationType.DELETE
-
-    @property
-    def _combines(self) -> bool:
-        """True if an insert keeps one row per key: readers see one row per key of a log."""
-        if self.context.keyless:
-            return False
-        logged = self.context.layout is not None and self.context.merges_on_read
-        return self.request.options.combine_before_insert or (logged and self.request.operation in INSERTS)

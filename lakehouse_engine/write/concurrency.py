@@ -9,7 +9,6 @@ from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.timeline.locks.settings import lock_options
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batches import Batches
-from lakehouse_engine.write.context import looks_up_inserts
 
 ADDING = Reach()
 """Reach of a write that looks no keys up."""
@@ -33,19 +32,9 @@ def may_let_go(state: TableState, batches: Batches) -> bool:
     context = batches.context
     if context.is_global and not (context.options.update_partition_path or context.config.rows_keep_partitions):
         return False  # it changes the table's properties first
-    return not looks_up(batches) or (bool(context.config.partition_fields) and not context.is_global)
+    return not batches.effect.looks_up or (bool(context.config.partition_fields) and not context.is_global)
 
 
 def reach_of(batches: Batches, partitions: Iterable[str]) -> Reach:
     """Reach of a write with rows in these partitions."""
-    return Reach(frozenset(partitions)) if looks_up(batches) else ADDING
-
-
-def looks_up(batches: Batches) -> bool:
-    """True if stored rows decide what happens to the write's rows."""
-    request, context = batches.request, batches.context
-    if batches.makes_new_groups:
-        return False
-    if request.operation is not WriteOperationType.INSERT or request.delete_keys is not None:
-        return True
-    return looks_up_inserts(request.operation, request.options) or context.layout is not None or context.soft is not None
+    return Reach(frozenset(partitions)) if batches.effect.looks_up else ADDING

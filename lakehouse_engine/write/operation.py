@@ -43,8 +43,8 @@ from lakehouse_engine.timeline.presence import told_if_gone
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.stage import Stage
-from lakehouse_engine.write.batches import REPLACING, Batches
-from lakehouse_engine.write.concurrency import ADDING, looks_up, may_let_go, reach_of
+from lakehouse_engine.write.batches import Batches
+from lakehouse_engine.write.concurrency import ADDING, may_let_go, reach_of
 from lakehouse_engine.write.context import prepare
 from lakehouse_engine.write.locate.indexed_once import check_indexed_once
 from lakehouse_engine.write.request import WriteRequest
@@ -124,7 +124,7 @@ class _Seen:
     @classmethod
     def of(cls, state: TableState, request: WriteRequest, stage: Stage) -> _Seen:
         """Raises as `prepare`."""
-        return cls(state, Batches(request, prepare(state, request), stage))
+        return cls(state, Batches.of(request, prepare(state, request), stage))
 
 
 def _read_ahead(storage: Storage, request: WriteRequest, stage: Stage, known: TableState | None) -> _Seen | None:
@@ -168,27 +168,20 @@ class _Steps:
     ) -> None:
         self.transaction, self.batches, self.runner, self.since = transaction, batches, runner, since
         self.keeps_lock = keeps_lock
-        self.request, self.context = batches.request, batches.context
+        self.request, self.context, self.effect = batches.request, batches.context, batches.effect
         self._route: Route | None = None
         self._choice: IndexChoice | None = None
 
     def run(self) -> WriteResult:
         if self.request.operation is WriteOperationType.DELETE_PARTITION:
             return self.delete_partitions()
-        if not self.batches.makes_new_groups and self.batches.are_empty and not self._changes_columns:
+        if not self.effect.makes_new_groups and self.batches.are_empty and not self._changes_columns:
             return self._unchanged(None if self.context.is_global else frozenset())  # no instant is needed
-        self.transaction.start(self._action)
+        self.transaction.start(self.effect.action)
         if not self.keeps_lock and may_let_go(self.transaction.state, self.batches):
             self.context.index.fix()
             self.transaction.let_go()
-        return self.new_groups() if self.batches.makes_new_groups else self.changes()
-
-    @property
-    def _action(self) -> Action:
-        """Action of the commit on the timeline."""
-        if self.request.operation in REPLACING:
-            return Action.REPLACE_COMMIT
-        return Action.DELTA_COMMIT if self.context.merges_on_read else Action.COMMIT
+        return self.new_groups() if self.effect.makes_new_groups else self.changes()
 
     def delete_partitions(self) -> WriteResult:
         replaced = {path: ids for path in self.request.partitions if (ids := self._live_file_ids(path))}
@@ -203,12 +196,12 @@ class _Steps:
         """Write every row to a new file group: operations that look nothing up."""
         self.transaction.inflight(self._noted())
         dropped, emptied = 0, frozenset[str]()
-        if self.batches.is_streamed:
+        if self.effect.is_streamed:
             statuses = self.batches.stream(self.context.files(self.transaction.instant_time), self.runner)
         else:
             plan = self._planned()
             self._route, dropped, statuses = plan.route, plan.dropped, plan.run(self.runner)
-            emptied = plan.partitions if self.batches.drops_deletions else emptied
+            emptied = plan.partitions if self.effect.drops_deletions else emptied
         replaced = self._replaced_by(statuses, emptied)
         self._take_over(file_groups((replaced or {}).items()))
         if not statuses and not replaced and not self._changes_columns:
@@ -233,7 +226,7 @@ class _Steps:
             return self._unchanged(places, plan.dropped)
         self._tell_readers()
         self._route = plan.route
-        if looks_up(self.batches):
+        if self.effect.looks_up:
             self._choice = choose_index(self.transaction.state, self.request.options)
             advise(self.transaction.state, self._choice)
         profile = plan.profile()

@@ -106,13 +106,9 @@ class _Planning:
     given: Given
     replaced: RowSource | None
 
-    @property
-    def all_new(self) -> bool:
-        return self.batches.makes_new_groups
-
     def check_unordered(self, weight: int) -> None:
         """Raise `OptionError` where new file groups are to be sorted, which shares by key are not."""
-        if self.all_new and self.batches.context.arrangement.order:
+        if self.batches.effect.makes_new_groups and self.batches.context.arrangement.order:
             raise OptionError(
                 f"{SORT_MODE.key}={self.batches.context.options.sort_mode} cannot be kept: to find one row of each key, keys of"
                 f" {weight} bytes are dealt into shares, which are not sorted. Raise {BROADCAST_BYTES.key} above that, or combine the"
@@ -131,7 +127,7 @@ class _Planning:
             check_found=self._check_found,
         )
         partitions = shares.partitions()
-        if not self.all_new and looks_everywhere(batches.request, batches.context.index):
+        if not self.batches.effect.makes_new_groups and looks_everywhere(batches.request, batches.context.index):
             check_complete(self.state)
         self._check(partitions)
         plan = shares.plan(partitions)
@@ -142,9 +138,9 @@ class _Planning:
         named = frozenset(path for one in (batch, deletions) if one is not None for path in one.partitions.dictionary.to_pylist())
         self._check(named)
         left_out = 0
-        if self.all_new:
+        if self.batches.effect.makes_new_groups:
             layout, kept = self.batches.context.layout, batch
-            if self.batches.drops_deletions:
+            if self.batches.effect.drops_deletions:
                 kept = living(batch, self.batches.context.marks)
             kept = self._arranged(kept)
             plan = plan_new_groups(self.files, kept) if layout is None else plan_new_buckets(self.files, layout, kept)
@@ -161,12 +157,11 @@ class _Planning:
 
     def _write(self) -> Write:
         batches, context = self.batches, self.batches.context
-        target = Target.of(self.state, context)
-        return Write(batches.request.operation, context, self.files, target, self.all_new, batches.drops_deletions)
+        return Write(batches.effect, context, self.files, Target.of(self.state, context))
 
     def _check(self, partitions: frozenset[str]) -> None:
         """Raise as `check_complete` for the batch's partitions; `prepare` has checked the whole table if rows are looked up everywhere."""
-        if not self.all_new:
+        if not self.batches.effect.makes_new_groups:
             check_complete(self.state, partitions)
 
     def _check_found(self, missing: int, asked: int) -> None:

@@ -11,11 +11,11 @@ from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.index.base import Found, KeyedRows, Slices, TaggedFile
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.context import WriteContext
+from lakehouse_engine.write.effect import Effect
 from lakehouse_engine.write.locate.logged import SliceLogs
 from lakehouse_engine.write.locate.settle import StoredSide
 from lakehouse_engine.write.tasks.base_files import FileContext
@@ -75,16 +75,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Shared parts of a write's planning; picklable. `all_new`: every row goes to a new file group, except deletions with
-    `drops_deletions`.
-    """
+    """Shared parts of a write's planning; picklable."""
 
-    operation: WriteOperationType
+    effect: Effect
     context: WriteContext
     files: FileContext
     target: Target
-    all_new: bool = False
-    drops_deletions: bool = False
 
     def to(self, **changes: Any) -> Write:
         """The same write with other values of these fields in its target."""

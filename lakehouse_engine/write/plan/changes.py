@@ -8,7 +8,7 @@ from typing import Any
 from lakehouse_engine.engine import TaskRunner
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.write.batch.input import Batch
-from lakehouse_engine.write.batches import INSERTS
+from lakehouse_engine.write.effect import INSERTS
 from lakehouse_engine.write.locate.numbered import FoundNumbers
 from lakehouse_engine.write.locate.target import Write
 from lakehouse_engine.write.plan import cow as plan_cow
@@ -27,7 +27,7 @@ def no_changes(write: Write, batch: Batch) -> Changes:
 
 def plan_changes(write: Write, batch: Batch, deletions: Batch | None, runner: TaskRunner) -> Changes:
     """Changes of an insert (of `rows_to_insert`), upsert (with optional keys to delete) or delete. Raises as the planners."""
-    planner, operation = _planner(write), write.operation
+    planner, operation = _planner(write), write.effect.operation
     if operation is WriteOperationType.DELETE:
         changes: Changes = planner.plan_deletes(write, batch, runner)
     elif operation in INSERTS:

@@ -14,10 +14,9 @@ from lakehouse_engine.engine import TaskRunner, shared_out
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FILE_NAME, FileGroupId
 from lakehouse_engine.model.logged import LoggedSlice
-from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationType
+from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.write.batch.input import Batch
 from lakehouse_engine.write.batches import Reduction
-from lakehouse_engine.write.context import looks_up_inserts
 from lakehouse_engine.write.locate.numbered import named_slices
 from lakehouse_engine.write.locate.target import KnownSlices, Target, Write
 from lakehouse_engine.write.plan.changes import no_changes
@@ -168,12 +167,11 @@ class Shares:
     @property
     def _looks_up(self) -> bool:
         """True if keys are compared with stored ones. In a table with buckets each share looks into their files itself."""
-        looks = self.write.operation in _LOOKING_UP or looks_up_inserts(self.write.operation, self.write.context.options)
-        return looks and not (self.write.all_new or self.replaced) and self.write.context.layout is None
+        return self.write.effect.compares and self.write.context.layout is None
 
     def _slices(self, partitions: frozenset[str]) -> list[FileSlice]:
         """Slices that planning needs, by partition."""
-        if self.write.all_new or not (self._looks_up or self.write.context.layout is not None):
+        if self.write.effect.makes_new_groups or not (self._looks_up or self.write.context.layout is not None):
             return []
         if self.write.context.is_global:
             return self.write.target.view.latest_slices()
@@ -257,7 +255,7 @@ class Shares:
     def _assigned(self, place: tuple[str, int | None], routed: Routed) -> tuple[dict[FileGroupId, NewRows], list[NewRows]]:
         """Divides the new records of a partition, in the order of the batch: those for small files, and those for each new group."""
         batch = Batch.of_nothing(self.batch.source)
-        write = self.write.to(view=KnownSlices({})) if self.write.all_new else self.write
+        write = self.write.to(view=KnownSlices({})) if self.write.effect.makes_new_groups else self.write
         places = no_changes(write, batch).places
         assignment = places.assign(place[0], range(routed.counts[Kind.INSERT]), lambda: encoded_size(self.batch.source.slice(0, SAMPLE)))
         ranges = [ranks for _, ranks in assignment.to_files] + list(assignment.to_new)
@@ -282,9 +280,6 @@ class Shares:
             return source, Renumbering()
         staged = StagedSource(self.exchange.storage, tuple(files), source.slice(0, 0).schema)
         return JoinedSource(source, staged), Renumbering(starts)
-
-
-_LOOKING_UP = frozenset({WriteOperationType.UPSERT, WriteOperationType.DELETE})
 
 
 def _sent(routed: Routed) -> Routed:

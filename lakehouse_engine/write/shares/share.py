@@ -117,7 +117,7 @@ def plan_share(task: ShareTask) -> PlannedShare:
 
 def _planned(work: ShareWork, number: int, batch: Batch, gone: Sequence[FoundNumbers]) -> Changes:
     write = work.write
-    if write.all_new:
+    if write.effect.makes_new_groups:
         return _all_new(write, batch)
     if work.numbers is not None:
         return plan_replacement(write.to(is_part=True), batch, gone)
@@ -132,7 +132,7 @@ def _planned(work: ShareWork, number: int, batch: Batch, gone: Sequence[FoundNum
 
 def _all_new(write: Write, batch: Batch) -> Changes:
     """Plan a new file group for every row, whatever is stored."""
-    if write.drops_deletions:
+    if write.effect.drops_deletions:
         batch = living(batch, write.context.marks)
     plan, layout = no_changes(write, batch), write.context.layout
     if layout is None:

@@ -81,8 +81,9 @@ def hits_of(state: TableState, rows: pa.Table, index_type: str) -> list[SliceHit
     request = WriteRequest(WriteOperationType.UPSERT, ArrowInput(rows), options)
     context = prepare(state, request)
     with Stage(state.storage) as stage:
-        batch = EVERY_ROW.of(Batches(request, context, stage).source(LATER))
-        write = Write(request.operation, context, context.files(LATER), Target.of(state, context))
+        batches = Batches.of(request, context, stage)
+        batch = EVERY_ROW.of(batches.source(LATER))
+        write = Write(batches.effect, context, context.files(LATER), Target.of(state, context))
         return find_hits(write, batch, ONE, ordered=True)
 
 
