@@ -24,6 +24,7 @@ from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.plans import HoodieRestoreMetadata, HoodieRollbackMetadata
+from lakehouse_engine.record.matching import first_repeated
 from lakehouse_engine.view.table_state import TableState
 
 logger = logging.getLogger(__name__)
@@ -31,17 +32,25 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What was done for an instant: entries that were `put`, those that they overwrote (`before`), and keys with the places that they left
-    (`gone`).
+    """What was done for the instant at `time`: entries that were `put`, those that they overwrote (`before`), and keys with the places that
+    they left (`gone`).
     """
 
+    time: str
     put: pa.Table
     before: pa.Table
     gone: pa.Table
 
 
-_DONE: dict[tuple[str, str], _Done] = {}
-"""By root and instant, until the action is completed or taken back by this process. Nothing depends on it, if the process dies."""
+_DONE: dict[str, _Done] = {}
+"""By root, the last action that puts entries, until it is completed or taken back by this process. Nothing depends on it, if the process
+dies.
+"""
+
+
+def _take_done(state: TableState, time: str) -> _Done | None:
+    done = _DONE.get(state.storage.root)
+    return _DONE.pop(state.storage.root) if done is not None and done.time == time else None
 
 
 class HBaseUpkeep:
@@ -69,7 +78,8 @@ class HBaseUpkeep:
         new, gone = _distinct(pa.concat_tables(moves.put)), pa.concat_tables(moves.gone)
         if not len(new) and not len(gone):
             return
-        _check_once(state, new)
+        if (repeated := first_repeated(new.column("key").combine_chunks())) is not None:
+            raise _stored_twice(state, repeated[0])
         entries = Entries.of(state)
         entries.settle()
         keys = new.column("key").combine_chunks()
@@ -77,12 +87,12 @@ class HBaseUpkeep:
         done, left = _changes(entries, known, new, gone, time)
         if left:
             store_marks(state.storage, stored_marks(state.storage).with_moving(time, left))
-        _DONE[state.storage.root, time] = done
+        _DONE[state.storage.root] = done
         entries.client.put(entries_of_rows(done.put, time))
 
     def finish(self, state: TableState, instant: Instant) -> None:
         """Remove the entries of keys that are gone."""
-        done = _DONE.pop((state.storage.root, instant.requested_time), None)
+        done = _take_done(state, instant.requested_time)
         if done is None:
             return
         try:
@@ -105,32 +115,26 @@ class HBaseUpkeep:
         theirs.
         """
         for time in instant_times:
-            done = _DONE.pop((state.storage.root, time), None)
+            done = _take_done(state, time)
             if done is not None:
-                _take_back(state, time, done)
+                _take_back(state, done)
 
 
-def _take_back(state: TableState, time: str, done: _Done) -> None:
+def _take_back(state: TableState, done: _Done) -> None:
     try:
         client = Entries.of(state).client
         client.put(done.before)
         keys = done.put.column("key").combine_chunks()
         client.delete(keys.filter(pc.invert(pc.is_in(keys, done.before.column("key").combine_chunks()))))
-        store_marks(state.storage, stored_marks(state.storage).without(time))
+        store_marks(state.storage, stored_marks(state.storage).without(done.time))
     except LakehouseError as error:
-        logger.warning("the entries of %s of %s were not taken back; they are not believed (%s)", time, state.config.name, error.message)
+        said = "the entries of %s of %s were not taken back; they are not believed (%s)"
+        logger.warning(said, done.time, state.config.name, error.message)
 
 
 def _distinct(rows: pa.Table) -> pa.Table:
     """Rows without those that are there twice, as of a key that a log has as inserted and updated."""
     return rows.group_by(rows.column_names, use_threads=False).aggregate([])
-
-
-def _check_once(state: TableState, new: pa.Table) -> None:
-    counts = new.column("key").combine_chunks().value_counts()
-    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(repeated):
-        raise _stored_twice(state, repeated[0]["values"].as_py())
 
 
 def _stored_twice(state: TableState, key: str) -> DuplicateKeyError:
@@ -161,15 +165,16 @@ def _changes(entries: Entries, known: pa.Table, new: pa.Table, gone: pa.Table, t
     before = known.take(pa.array(at[~right]))
     before = before.filter(pc.not_equal(before.column("instant"), time))  # of an earlier run of this
     put = new.filter(pa.array(wanted))
-    return _Done(put, before, gone.filter(pc.invert(pc.is_in(gone.column("key"), new.column("key").combine_chunks())))), left
+    return _Done(time, put, before, gone.filter(pc.invert(pc.is_in(gone.column("key"), new.column("key").combine_chunks())))), left
 
 
 def _check_not_stored(state: TableState, entries: pa.Table) -> None:
     """Raise `DuplicateKeyError` for a key that is where its entry says."""
+    live = frozenset(state.live_partitions() if len(entries) else ())
     for path in pc.unique(entries.column("partition_path").combine_chunks()).to_pylist():
         here = entries.filter(pc.equal(entries.column("partition_path"), path))
         ids = set(here.column("file_id").to_pylist())
-        for piece in state.view.latest_slices(path) if path in state.live_partitions() else ():
+        for piece in state.view.latest_slices(path) if path in live else ():
             if piece.file_id in ids:
                 keys = here.filter(pc.equal(here.column("file_id"), piece.file_id)).column("key")
                 stored = slice_rows(state, piece, [RECORD_KEY]).column(RECORD_KEY).combine_chunks().cast(pa.string())

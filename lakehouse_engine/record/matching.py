@@ -31,6 +31,13 @@ def matches(stored: pa.Array | pa.ChunkedArray, keys: pa.Array) -> tuple[Rows, R
     return np.flatnonzero(np.asarray(found.is_valid())).astype(np.int64), np.asarray(found.drop_null()).astype(np.int64)
 
 
+def first_repeated(keys: pa.Array | pa.ChunkedArray) -> tuple[str, int] | None:
+    """The first key that is there more than once, and how often; None if all are distinct."""
+    counts = keys.value_counts()
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    return (repeated[0]["values"].as_py(), repeated[0]["counts"].as_py()) if len(repeated) else None
+
+
 def _joined(stored: pa.Array | pa.ChunkedArray, keys: pa.Array) -> tuple[Rows, Rows]:
     left, right = (
         acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.table({"key": column, name: np.arange(len(column))})))

@@ -33,7 +33,7 @@ from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.options import INDEX_TYPE, STORED_PREFIX
 from lakehouse_engine.options.hbase import HBaseOptions
 from lakehouse_engine.read.complete_slices import check_complete
-from lakehouse_engine.record.matching import matches
+from lakehouse_engine.record.matching import first_repeated, matches
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
 
@@ -170,12 +170,11 @@ class Entries:
         slices = self._slices(self.state.live_partitions())
         columns = (slice_rows(self.state, piece, [RECORD_KEY]).column(RECORD_KEY) for piece in slices)
         keys = pa.chunked_array([column.combine_chunks().cast(pa.string()) for column in columns], pa.string())
-        counts = keys.value_counts()
-        repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-        if len(repeated):
+        if (repeated := first_repeated(keys)) is not None:
+            key, count = repeated
             raise DuplicateKeyError(
-                f"the key {repeated[0]['values'].as_py()!r} is stored {repeated[0]['counts'].as_py()} times, and the HBASE index has one"
-                " place for a key; nothing was put. Delete the key, and insert the row that should stay",
+                f"the key {key!r} is stored {count} times, and the HBASE index has one place for a key; nothing was put. Delete the key,"
+                " and insert the row that should stay",
                 table=self.state.config.name,
             )
 
@@ -251,6 +250,7 @@ def partitions_back(rollback: HoodieRollbackMetadata) -> Collection[str] | None:
 
 
 def new_token() -> str:
+    """Part of `own_name`, new each time that a table's entries begin."""
     return uuid.uuid4().hex
 
 

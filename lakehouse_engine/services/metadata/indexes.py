@@ -104,13 +104,9 @@ def create(
     have, and a run without a plan; `UnavailableError` for an expression that is not computed here; and as `indexing.schedule` and
     `indexing.run`.
     """
-    if op not in OPS:
-        raise OptionError(f"{op!r} is nothing that can be done about an index; there are {', '.join(OPS)}")
-    data = TableState.load(storage)
     chosen = kind if kind is not None else name if name in _ONE_EACH else EXPRESSION if expression or options else SECONDARY
-    _check_name(name, chosen)
-    if (expression or options) and not is_expression(name, chosen):
-        raise OptionError(f"only an index on an expression has an expression and options, and {name} is of the type {chosen}")
+    _check_asked(name, chosen, op, has_expression=bool(expression or options))
+    data = TableState.load(storage)
     if name in {one.name for one in _built(data)}:
         if if_not_exists:
             return IndexChange(index=name, dry_run=dry_run)
@@ -123,13 +119,7 @@ def create(
     wanted = check_partitions(data, [partition], define)
     new = tuple(sorted(one for one in wanted if one not in data.config.metadata_partitions))
     planned = indexing.planned_build(data, partition)
-    if planned is not None and _is_other(define, stored_definitions(data).get(partition)):
-        raise OptionError(
-            f"{data.config.name} has a plan to build the index {name} otherwise, {planned}; run that one, or drop the index first",
-            table=data.config.name,
-        )
-    if op == RUN and planned is None:
-        raise OptionError(f"{data.config.name} has no plan to build the index {name}; schedule it first", table=data.config.name)
+    _check_plan(data, name, op, planned, is_other=_is_other(define, stored_definitions(data).get(partition)))
     if dry_run or op != SCHEDULE:
         indexing.check_can_begin(data)
     if dry_run:
@@ -148,6 +138,26 @@ def create(
     if partition.startswith(EXPRESSION_INDEX):
         logger.warning(_OF_ANY, name, data.config.name, define[0].source_fields[0], define[0].function)
     return IndexChange(index=name, instant=planned.requested_time, built=built)
+
+
+def _check_asked(name: str, kind: str, op: str, *, has_expression: bool) -> None:
+    """Raise `OptionError` for what no table could do."""
+    if op not in OPS:
+        raise OptionError(f"{op!r} is nothing that can be done about an index; there are {', '.join(OPS)}")
+    _check_name(name, kind)
+    if has_expression and not is_expression(name, kind):
+        raise OptionError(f"only an index on an expression has an expression and options, and {name} is of the type {kind}")
+
+
+def _check_plan(data: TableState, name: str, op: str, planned: Instant | None, *, is_other: bool) -> None:
+    """Raise `OptionError` for a plan that builds the index otherwise, and for a run without a plan."""
+    if planned is not None and is_other:
+        raise OptionError(
+            f"{data.config.name} has a plan to build the index {name} otherwise, {planned}; run that one, or drop the index first",
+            table=data.config.name,
+        )
+    if op == RUN and planned is None:
+        raise OptionError(f"{data.config.name} has no plan to build the index {name}; schedule it first", table=data.config.name)
 
 
 def _is_other(define: Sequence[IndexDefinition], planned: IndexDefinition | None) -> bool:
