@@ -7,6 +7,7 @@ becomes a table with its last object.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
@@ -22,6 +23,7 @@ from lakehouse_engine.errors import (
     StorageError,
     StoredFileExistsError,
     StoredFileNotFoundError,
+    TableExistsError,
     TableNotFoundError,
     WriteError,
 )
@@ -31,6 +33,8 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import in_object_store, storage_below
 from lakehouse_engine.timeline.lock import LOCK_FILE, TableLock
 from lakehouse_engine.timeline.locks.settings import stored_lock_options
+
+logger = logging.getLogger(__name__)
 
 _TRIES = 4
 """Attempts: between a check and the lock, others may remove a free place or drop the table to be replaced."""
@@ -47,9 +51,9 @@ def make_filled(
     """Make a table with `fill`; returns its stored name and its commit. With `may_go` it replaces the current relation, a table in one
     step, including its comments.
 
-    Raises, with nothing changed, `SqlError` for a name that no directory can have; `TableExistsError` if the name is taken or was taken
-    meanwhile; what `fill` and `may_go` raise; `LockTimeoutError` while a process works on the table to be replaced; in an object store
-    `TableError` for such a table.
+    Raises, with nothing changed, `SqlError` for a name that no directory can have; `TableExistsError` if the name is taken, or was taken
+    meanwhile, by what is not to be replaced; what `fill` and `may_go` raise; `LockTimeoutError` while a process works on the table to be
+    replaced; in an object store `TableError` for such a table.
     """
     found = None if may_go is None else catalog.find(name)
     if in_object_store(catalog.storage):
@@ -108,9 +112,22 @@ def _filled(fill: Fill, target: RelationName, place: Storage) -> WriteResult:
 
 def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None, timeout_ms: int) -> RelationName:
     for _ in range(_TRIES - 1):
-        with suppress(TableNotFoundError):  # the table to be replaced was dropped, or the place removed, during the wait for its lock
+        with _looking_again(catalog, folder, target, may_go):
             return _named_once(catalog, folder, target, may_go, timeout_ms)
     return _named_once(catalog, folder, target, may_go, timeout_ms)
+
+
+@contextmanager
+def _looking_again(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None) -> Iterator[None]:
+    """Passes over errors of a name that others changed since it was looked up, if the table still waits in `folder`."""
+    try:
+        yield
+    except TableNotFoundError as error:
+        logger.info("%s or its place was removed during the wait for its lock: %s", target, error)
+    except TableExistsError as error:
+        if may_go is None or catalog.storage.head(folder) is None:
+            raise
+        logger.info("%s was made meanwhile, and is to be replaced: %s", target, error)
 
 
 def _named_once(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None, timeout_ms: int) -> RelationName:

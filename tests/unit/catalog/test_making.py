@@ -17,7 +17,7 @@ import pytest
 
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.catalog.atomic_create import Fill, MayGo, made_empty, make_filled
-from lakehouse_engine.catalog.catalog import RelationKind
+from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import CommitOutcomeUnknownError, LockTimeoutError, SqlError, StorageError, TableExistsError, WriteError
 from lakehouse_engine.model.write_stats import WriteResult
@@ -128,6 +128,27 @@ def test_a_name_that_is_taken_meanwhile(lake: Lakehouse, may_go: MayGo | None) -
     else:
         make(lake, filling(1, then=other), may_go)
         assert ids(lake) == [1]
+    assert hidden(lake) == []
+
+
+@pytest.mark.parametrize("may_go", [None, anything_goes])
+def test_a_name_that_is_taken_at_the_last_moment(lake: Lakehouse, may_go: MayGo | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look whether the name is free and the move."""
+    claim, others = Catalog.claim, [filling(9)]
+
+    def claimed(catalog: Catalog, name: RelationName) -> RelationName:
+        found = claim(catalog, name)
+        while others:
+            make(lake, others.pop())
+        return found
+
+    monkeypatch.setattr(Catalog, "claim", claimed)
+    if may_go is None:
+        with pytest.raises(TableExistsError, match="meanwhile"):
+            make(lake, filling(1))
+    else:
+        make(lake, filling(1), may_go)
+    assert ids(lake) == [9 if may_go is None else 1]
     assert hidden(lake) == []
 
 
