@@ -15,6 +15,7 @@ from lakehouse_engine.options import LockOptions
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.locations import storage_below
 from lakehouse_engine.verify import verify
+from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.crash.timeline import expect
 from tests.support.catalog_model import VIEW, Relations
@@ -69,7 +70,8 @@ def carry_out(catalog: Catalog, what: str, name: str, *more: Any) -> Any:
     else:
         table = LocalTable(storage_below(catalog.storage, wanted.path))
         if what == "read":
-            return frozenset((row["id"], row["v"]) for row in table.read().to_pylist())
+            rows = at_one_moment(table.state, lambda now: table.read(state=now))
+            return frozenset((row["id"], row["v"]) for row in rows.to_pylist())
         table.upsert(rows_of(*more))
     return None
 
