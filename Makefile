@@ -24,7 +24,7 @@ DEMO := examples/demo
 STORE_SUITES := $(addprefix tests/,$(addprefix unit/,write read undo services commit repair) model_based conformance dbt/functional)
 
 .DEFAULT_GOAL := help
-.PHONY: help java setup demo run check test nightly core spark cluster connect dbt dbt-side-by-side dbt-versions packages integration interop object-store object-store-hudi object-store-others object-store-others-setup object-store-setup interop-setup lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning hbase hbase-setup docs clean
+.PHONY: help java setup demo run check test nightly deep units writes-large writes-small spark-merged crash-pairs core spark cluster connect dbt dbt-side-by-side dbt-versions packages integration interop object-store object-store-hudi object-store-others object-store-others-setup object-store-setup interop-setup lint types format wheel lock bench bench-scale bench-growth bench-skipping bench-cloning hbase hbase-setup docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,18 +71,38 @@ test: setup java ## lint, types and every lane, limited to 40 minutes in all (la
 	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line LIMITED=1 core dbt interop spark integration object-store connect cluster || status=1; \
 	exit $$status
 
-# Many hours on two cores. Tests of writes run by both implementations of each thing that has two.
-nightly: setup java ## every lane whole, and as deep as tests go
+# A night on two cores. Parts run two side by side, each into .nightly/<part>.log; PARTS="deep spark" runs some of them, as after one failed.
+PARTS ?= deep units dbt interop spark connect object-store integration cluster writes-large writes-small spark-merged crash-pairs \
+	object-store-others dbt-side-by-side
+nightly: setup java ## every lane whole, and as deep as tests go, by both implementations of what has two: a night
 	-@$(MAKE) --no-print-directory --keep-going interop-setup object-store-setup object-store-others-setup
-	@status=0; \
-	export LAKEHOUSE_DEPTH=full LAKEHOUSE_KILLS=300 LAKEHOUSE_KILLED_RUNS=3; \
-	$(MAKE) --no-print-directory --keep-going lint types core dbt interop spark integration object-store connect cluster || status=1; \
-	LAKEHOUSE_ROUTE=LARGE LAKEHOUSE_COPIED=ALL LAKEHOUSE_JOINED=ALL $(PYTEST) tests/unit/write tests/model_based || status=1; \
-	LAKEHOUSE_ROUTE=SMALL LAKEHOUSE_COPIED=LARGE LAKEHOUSE_JOINED=LARGE $(PYTEST) tests/unit/write tests/model_based || status=1; \
-	for way in ALL NONE; do LAKEHOUSE_MERGED=$$way $(PYTEST) tests/spark || status=1; done; \
-	$(PYTEST) tests/crash/pairs.py || status=1; \
-	$(MAKE) --no-print-directory --keep-going object-store-others dbt-side-by-side || status=1; \
+	@export LAKEHOUSE_DEPTH=full LAKEHOUSE_KILLS=300 LAKEHOUSE_KILLED_RUNS=3; \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target lint types $(addprefix night-,$(PARTS))
+
+night-%: setup
+	@mkdir -p .nightly; begun=$$(date +%s); status=0; \
+	$(MAKE) --no-print-directory $* > .nightly/$*.log 2>&1 || status=$$?; \
+	echo "$*: exit $$status after $$(( ($$(date +%s) - begun) / 60 )) minutes: $$(grep -E '[0-9]+ (passed|failed)' .nightly/$*.log | tail -1)"; \
 	exit $$status
+
+DEEP := $(addprefix tests/,crash damage explorer histories model_based)
+deep: setup
+	$(PYTEST) $(DEEP)
+
+units: setup
+	$(PYTEST) tests $(addprefix --ignore=,$(DEEP) $(addprefix tests/,spark cluster connect dbt interop object_store))
+
+writes-large: setup
+	LAKEHOUSE_ROUTE=LARGE LAKEHOUSE_COPIED=ALL LAKEHOUSE_JOINED=ALL $(PYTEST) tests/unit/write tests/model_based
+
+writes-small: setup
+	LAKEHOUSE_ROUTE=SMALL LAKEHOUSE_COPIED=LARGE LAKEHOUSE_JOINED=LARGE $(PYTEST) tests/unit/write tests/model_based
+
+spark-merged: setup
+	@status=0; for way in ALL NONE; do LAKEHOUSE_MERGED=$$way $(PYTEST) tests/spark || status=1; done; exit $$status
+
+crash-pairs: setup
+	$(PYTEST) tests/crash/pairs.py
 
 core: setup ## tests that need no JVM: units, formats, models, crashes, explorer, histories
 	$(PYTEST) tests --ignore=tests/spark --ignore=tests/cluster --ignore=tests/connect --ignore=tests/dbt --ignore=tests/interop \
@@ -246,4 +266,4 @@ lock: setup ## resolve requirements.lock and the locks of the lanes again
 	$(LOCK) tests/hbase/requirements.in --custom-compile-command "make lock" -o tests/hbase/requirements.lock
 
 clean: ## remove what builds and runs leave behind (not the virtual environments)
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)/lakehouse $(DEMO)/target $(DEMO)/logs
+	rm -rf build dist .nightly .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)/lakehouse $(DEMO)/target $(DEMO)/logs
