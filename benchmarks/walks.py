@@ -1,18 +1,20 @@
 """Which files and functions of the engine an action enters, and how often it comes back to a file.
 
-    python -m benchmarks.walks                         # every action
+    python -m benchmarks.walks                         # every action without Spark
+    python -m benchmarks.walks merge_sql merge_dbt     # actions on Spark: seconds more
     python -m benchmarks.walks upsert_cow --files      # with the functions of each file
     python -m benchmarks.walks --follow Batch          # the walk of another value than the request
 
-`functions` are the pieces of code that ran, lambdas and comprehensions among them; `stack` is the most frames of the engine at one time.
-The walk follows a value (`WriteRequest`) through the functions that take it, or an object with it in a field: `stays` are runs of such
-calls in one file, `rooms` the files, `returns` the stays in a file that was left before. Each action has run once on another table before
-it is measured.
+Files of the dbt adapter are counted with those of the engine. `functions` are the pieces of code that ran, lambdas and comprehensions among
+them; `stack` is the most frames of the engine at one time. The walk follows a value (`WriteRequest`) through the functions that take it, or
+an object with it in a field: `stays` are runs of such calls in one file, `rooms` the files, `returns` the stays in a file that was left
+before. Each action has run once before it is measured, most on another table.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import threading
@@ -25,10 +27,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.session import SessionSettings, start_session
 from lakehouse_engine import HoodieTable, Lakehouse
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-_ENGINE = f"{REPOSITORY}/lakehouse_engine/"
+_COUNTED = (f"{REPOSITORY}/lakehouse_engine/", f"{REPOSITORY}/dbt/adapters/lakehouse/")
 _SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("v", pa.string())])
 _ROWS = pa.table({"id": [1, 2, 3], "ts": [1, 1, 1], "v": ["a", "b", "c"]}, schema=_SCHEMA)
 _LATER = pa.table({"id": [2, 3, 4], "ts": [2, 2, 2], "v": ["x", "y", "z"]}, schema=_SCHEMA)
@@ -54,9 +57,9 @@ class Walk:
     def enter(self, frame: FrameType) -> None:
         """Count a call that begins."""
         code = frame.f_code
-        if not code.co_filename.startswith(_ENGINE):
+        if not code.co_filename.startswith(_COUNTED):
             return
-        name = code.co_filename.removeprefix(_ENGINE)
+        name = code.co_filename.removeprefix(_COUNTED[0]).removeprefix(f"{REPOSITORY}/")
         self.functions.setdefault(name, set()).add(code)
         self.depth = max(self.depth, _depth(frame))
         if self._takes(frame) and self.path[-1:] != [name]:
@@ -74,7 +77,7 @@ class Walk:
 def _depth(frame: FrameType | None) -> int:
     count = 0
     while frame is not None:
-        count += frame.f_code.co_filename.startswith(_ENGINE)
+        count += frame.f_code.co_filename.startswith(_COUNTED)
         frame = frame.f_back
     return count
 
@@ -97,45 +100,129 @@ def walked(follow: str = "WriteRequest") -> Iterator[Walk]:
         threading.setprofile(None)
 
 
-Action = Callable[[HoodieTable], Any]
-ACTIONS: Mapping[str, tuple[str, bool, Action]] = {
-    "upsert_cow": ("cow", False, lambda table: table.upsert(_ROWS)),
-    "upsert_mor": ("mor", False, lambda table: table.upsert(_ROWS)),
-    "upsert_again_cow": ("cow", True, lambda table: table.upsert(_LATER)),
-    "upsert_again_mor": ("mor", True, lambda table: table.upsert(_LATER)),
-    "read_cow": ("cow", True, lambda table: table.to_arrow()),
-    "read_mor": ("mor", True, lambda table: table.to_arrow()),
+Action = Callable[[], Any]
+"""What is watched. Everything that it needs is there, and the same has run once elsewhere."""
+
+
+def _filled(kind: str, folder: Path, act: Callable[[HoodieTable], Any], *, rows: bool, spark: Any = None) -> Action:
+    """An action on the second of two tables, of that type, with or without rows."""
+    lakehouse = Lakehouse(str(folder), spark=spark)
+    tables = [
+        lakehouse.create_table(f"walks.t{number}", schema=_SCHEMA, record_key=["id"], ordering_fields=["ts"], table_type=kind)
+        for number in range(2)
+    ]
+    for table in tables if rows else ():
+        table.upsert(_ROWS)
+    act(tables[0])
+    return lambda: act(tables[1])
+
+
+def _session(folder: Path) -> Any:
+    return start_session(SessionSettings("1g", str(folder / "scratch")), {})
+
+
+def _read_in_spark(folder: Path) -> Action:
+    return _filled("mor", folder, lambda table: table.dataframe().collect(), rows=True, spark=_session(folder))
+
+
+def _merge_in_sql(folder: Path) -> Action:
+    lakehouse = Lakehouse(str(folder / "warehouse"), spark=_session(folder))
+    for number in range(2):
+        name = f"walks.t{number}"
+        lakehouse.create_table(name, schema=_SCHEMA, record_key=["id"], ordering_fields=["ts"], table_type="cow").upsert(_ROWS)
+
+    def merge(number: int) -> None:
+        source = "select * from values (2L, 2L, 'x'), (3L, 2L, 'y'), (4L, 2L, 'z') as given(id, ts, v)"
+        changes = "when matched then update set * when not matched then insert *"
+        lakehouse.sql(f"merge into walks.t{number} t using ({source}) s on t.id = s.id {changes}")
+
+    merge(0)
+    return lambda: merge(1)
+
+
+_MERGED = """{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}
+select * from values (1L, 1L, 'a'), (2L, 1L, 'b') as given(id, ts, v)
+"""
+
+
+@contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _merge_in_dbt(folder: Path) -> Action:
+    """`dbt run` of one model, in this process: two runs before it have built the table, and merged into it."""
+    from dbt.cli.main import dbtRunner
+
+    (folder / "models").mkdir()
+    (folder / "models" / "merged.sql").write_text(_MERGED)
+    (folder / "dbt_project.yml").write_text("name: walks\nversion: '1.0'\nprofile: walks\nflags: {send_anonymous_usage_stats: false}\n")
+    (folder / "profiles.yml").write_text("walks: {target: dev, outputs: {dev: {type: lakehouse, schema: walks, threads: 1}}}\n")
+
+    def run() -> None:
+        with _working_in(folder):
+            done = dbtRunner().invoke(["--quiet", "run", "--profiles-dir", str(folder), "--project-dir", str(folder)])
+        if not done.success:
+            raise RuntimeError(f"dbt run failed: {done.exception or done.result}")
+
+    run()
+    run()
+    return run
+
+
+ACTIONS: Mapping[str, Callable[[Path], Action]] = {
+    "upsert_cow": lambda folder: _filled("cow", folder, lambda table: table.upsert(_ROWS), rows=False),
+    "upsert_mor": lambda folder: _filled("mor", folder, lambda table: table.upsert(_ROWS), rows=False),
+    "upsert_again_cow": lambda folder: _filled("cow", folder, lambda table: table.upsert(_LATER), rows=True),
+    "upsert_again_mor": lambda folder: _filled("mor", folder, lambda table: table.upsert(_LATER), rows=True),
+    "read_cow": lambda folder: _filled("cow", folder, lambda table: table.to_arrow(), rows=True),
+    "read_mor": lambda folder: _filled("mor", folder, lambda table: table.to_arrow(), rows=True),
 }
-"""Table type, whether the table has rows before, and what is done: three rows of Arrow, no Spark."""
+"""Three rows of Arrow, no Spark."""
+ON_SPARK: Mapping[str, Callable[[Path], Action]] = {
+    "read_spark": _read_in_spark,
+    "merge_sql": _merge_in_sql,
+    "merge_dbt": _merge_in_dbt,
+}
+"""The same rows: a snapshot of a merge-on-read table, and two ways to merge into a copy-on-write table."""
 
 
 def measured(name: str, follow: str = "WriteRequest") -> Walk:
-    """The walk of one of the `ACTIONS`."""
-    kind, filled, action = ACTIONS[name]
+    """The walk of one action, after the same on another table."""
     with tempfile.TemporaryDirectory() as folder:
-        lakehouse = Lakehouse(folder)
-        tables = [
-            lakehouse.create_table(f"walks.t{number}", schema=_SCHEMA, record_key=["id"], ordering_fields=["ts"], table_type=kind)
-            for number in range(2)
-        ]
-        for table in tables if filled else ():
-            table.upsert(_ROWS)
-        action(tables[0])
+        action = {**ACTIONS, **ON_SPARK}[name](Path(folder))
         with walked(follow) as walk:
-            action(tables[1])
+            action()
+        if name in ON_SPARK:
+            _stop_spark()
     return walk
+
+
+def _stop_spark() -> None:
+    """The next action has a session of its own."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print a table of the actions."""
+    known = (*ACTIONS, *ON_SPARK)
     parser = argparse.ArgumentParser(prog="python -m benchmarks.walks", description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("actions", nargs="*", metavar="action", help=", ".join(ACTIONS))
+    parser.add_argument("actions", nargs="*", metavar="action", help=", ".join(known))
     parser.add_argument("--follow", default="WriteRequest", help="class of the value to follow")
     parser.add_argument("--files", action="store_true", help="the functions of each file, and the walk")
     given = parser.parse_args(arguments)
-    unknown = [name for name in given.actions if name not in ACTIONS]
+    unknown = [name for name in given.actions if name not in known]
     if unknown:
-        parser.error(f"no action {unknown[0]!r}; there are {', '.join(ACTIONS)}")
+        parser.error(f"no action {unknown[0]!r}; there are {', '.join(known)}")
     print("| action | files | functions | stack | stays | rooms | returns |\n|---|---|---|---|---|---|---|")
     for name in given.actions or ACTIONS:
         walk = measured(name, given.follow)

@@ -140,8 +140,9 @@ def set_unfinished(table: HoodieTable, change: Callable[[str | None], str | None
 
 def identity(table: HoodieTable, given: Mapping[str, Any]) -> tuple[str, ...]:
     """Columns that identify a record: the record key, plus the partition columns if the index keeps keys unique within a partition only."""
-    config = table.config
-    if load_index(table.state, WriteOptions.read(given)).is_global or config.key_generator in _MAPPED_PARTITIONS:
+    state = table.state
+    config = state.config
+    if load_index(state, WriteOptions.read(given)).is_global or config.key_generator in _MAPPED_PARTITIONS:
         return config.record_key_fields
     return tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
 
@@ -202,6 +203,9 @@ def computed(table: HoodieTable, rows: DataFrame) -> DataFrame:
 
 
 def _computable(table: HoodieTable, columns: Iterable[str]) -> list[Generated]:
+    constraints = table.config.constraints
+    if not constraints.generated:
+        return []
     known = {name.lower() for name in columns}
-    generated = table.config.constraints.generated_among(table.schema.names)
+    generated = constraints.generated_among(table.schema.names)
     return [one for one in generated if one.column.lower() not in known and known >= {name.lower() for name in one.inputs}]

@@ -81,7 +81,7 @@ def is_known_empty(frame: DataFrame) -> bool:
     if not abilities_of(frame.sparkSession).has_plans:
         return False
     try:
-        return _most_rows(frame) == 0
+        return _most_rows(internals.optimized_plan(frame)) == 0
     except internals.MISSING as error:
         logger.info("whether a query has rows cannot be told by its plan: %s", error)
         return False
@@ -135,7 +135,8 @@ def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
     if most_bytes <= 0:
         return _CANNOT_TELL, False
     try:
-        plan, most = internals.optimized_plan(frame), _most_rows(frame)
+        plan = internals.optimized_plan(frame)
+        most = _most_rows(plan)
         if most is None or most > MOST_ROWS:
             return _read_by(frame, plan, most_bytes)
         if not most:
@@ -150,8 +151,8 @@ def _reading(frame: DataFrame, most_bytes: int) -> tuple[int, bool]:
         return _CANNOT_TELL, False
 
 
-def _most_rows(frame: DataFrame) -> int | None:
-    found = internals.optimized_plan(frame).maxRows()
+def _most_rows(plan: Any) -> int | None:
+    found = plan.maxRows()
     return int(found.get()) if found.isDefined() else None
 
 

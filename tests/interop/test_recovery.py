@@ -25,7 +25,7 @@ def test_hudi_reads_restored_tables_of_every_scenario(hudi: HudiJudge, tmp_path:
         scenario(cell)
         cell.table.restore("kept", cascade=bool(cell.notes.get("cascade")))
         restored.append((scenario, cell))
-    assert len(restored) == 26
+    assert len(restored) == 29
     assert {cell.merge_on_read for _, cell in restored} == {cell.partitioned for _, cell in restored} == {False, True}
     readings = hudi.read_many([(cell.path, Query(options={"hoodie.metadata.enable": "false"})) for _, cell in restored])
     for (scenario, cell), reading in zip(restored, readings, strict=True):

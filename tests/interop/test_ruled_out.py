@@ -27,7 +27,7 @@ def put_empty(built: TableBuilder, action: Action) -> None:
     timeline.create_requested(requested)
     operation = "INSERT_OVERWRITE" if action is Action.REPLACE_COMMIT else "UPSERT"
     inflight = timeline.to_inflight(requested, state.layout.encode_commit(HoodieCommitMetadata(operation_type=operation)))
-    assert rule_out(built.table.state, inflight)
+    assert rule_out(built.table.state, inflight, None)
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

@@ -88,13 +88,13 @@ def test_a_view_that_cannot_be_read_hides_no_other_column(shop: Lakehouse) -> No
 def test_a_table_that_cannot_be_read_hides_no_other(shop: Lakehouse) -> None:
     shop.sql("create table shop.later (id int) tblproperties (primaryKey = 'id')")
     properties = Path(shop.warehouse, "shop", "later", ".hoodie", "hoodie.properties")
-    properties.write_text("\n".join(f"hoodie.table.{key}" for key in ("name=later", "type=COPY_ON_WRITE", "version=9")))
+    properties.write_text("\n".join(f"hoodie.table.{key}" for key in ("name=later", "type=COPY_ON_WRITE", "version=10")))
     fresh = Lakehouse(shop.warehouse, spark=shop._spark)
     found = rows(fresh, "select distinct table_name from information_schema.columns where table_schema = 'shop' order by 1")
     assert found == [("names",), ("orders",)]
     shown = {row.tableName: row.information for row in fresh.sql("show table extended in shop like '*'").collect()}
     assert "|-- id: bigint" in shown["orders"]
-    assert "Error: the table has version 9" in shown["later"]
+    assert "Error: hoodie.table.version='10' is no table version that is known" in shown["later"]
     with pytest.raises(UnsupportedTableVersionError):
         fresh.sql("select * from shop.later")
 

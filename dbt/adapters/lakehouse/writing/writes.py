@@ -36,6 +36,8 @@ from lakehouse_engine.api.names import DELETED_AT
 from lakehouse_engine.api.options import conflict_retries
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lakehouse_engine.api.frames import Members
 
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
@@ -429,15 +431,14 @@ class TableWriter:
         """How the frame's columns fit the table's, and which of them have different members."""
         table = self.warehouse.table(self.schema, self.identifier).schema
         found = api.frames.members(table, frame, follows=policy == "sync_all_columns")
-        return plan_columns(self.config.name, policy, self._table_types(), types_of(frame), found), found
+        return plan_columns(self.config.name, policy, _spark_types(table), types_of(frame), found), found
 
     def _typed(self, frame: Any) -> Any:
         """The frame with the table's types where the model has none (`null`, `array()`)."""
         return api.frames.with_types_of(frame, self.warehouse.table(self.schema, self.identifier).schema)
 
     def _table_types(self) -> dict[str, str]:
-        schema = self.warehouse.table(self.schema, self.identifier).schema
-        return {item.name: api.types.spark_name(item.type) for item in schema}
+        return _spark_types(self.warehouse.table(self.schema, self.identifier).schema)
 
     @contextmanager
     def _checked(self, frame: Any) -> Iterator[Any]:
@@ -458,3 +459,8 @@ def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: s
 def _helper(name: str) -> bool:
     lowered = name.lower()
     return lowered in ("dbt_change_type", "dbt_unique_key") or lowered.startswith("dbt_unique_key_")
+
+
+def _spark_types(schema: pa.Schema) -> dict[str, str]:
+    """Spark's type names of a table's columns."""
+    return {item.name: api.types.spark_name(item.type) for item in schema}
