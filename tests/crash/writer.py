@@ -110,5 +110,6 @@ def main(mode: str, path: str, log_path: str, name: str, count: int, start_at: f
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    main(*given[:4], int(given[4]), float(given[5]) if len(given) > 5 else 0.0, int(given[6]) if len(given) > 6 else 0)
+    mode, path, log_path, name, count, *more = sys.argv[1:]
+    start_at, seed = [*more, *("0", "0")[len(more) :]]
+    main(mode, path, log_path, name, int(count), float(start_at), int(seed))

@@ -16,7 +16,8 @@ from lakehouse_engine.errors import ChangedSinceReadError, CommitConflictError
 
 TYPES = ("cow", "mor")
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
-Between = Callable[[Callable[[], Any]], list[int]]
+Between = Callable[..., list[int]]
+"""Takes what is done between a look and a commit, and how many `times`."""
 
 
 @pytest.fixture(params=TYPES)

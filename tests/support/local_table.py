@@ -97,8 +97,7 @@ class LocalTable:
         self, columns: Sequence[str] | None = None, *, meta_columns: bool = False, state: TableState | None = None, **query: Any
     ) -> pa.Table:
         """`query` as `HoodieTable.to_arrow` takes it: query, as_of, begin, end. `state` is the table now, if it is known."""
-        given = [query.get(name) for name in ("as_of", "begin", "end")]
-        asked = Query(query.get("query", "snapshot"), *given, query.get("on_restore", "fail"), query.get("filters"))
+        asked = Query(query.pop("query", "snapshot"), **query)
         plan = plan_query(state or self.state, asked, self.options)
         return read_arrow(plan, columns=columns, meta_columns=meta_columns, runner=self.runner)
 
