@@ -83,7 +83,10 @@ def test_both_write_by_it(judged: tuple[int, HudiJudge], kind: str, tmp_path: Pa
         assert stored() == {"a": ("x", 3), "b": ("y", 2), "c": ("x", 1), "d": ("x", 3), "e": ("x", 3)}
         table.upsert(rows("d e f", "y", 4))
         table.delete(rows("a", "x", 5))
-    assert [record.message for record in caplog.records if "is not asked" in record.message] == []
+    refused = [record.message for record in caplog.records if "is not asked" in record.message]
+    # Hudi counts the row that leaves the partition y as deleted in its log, after which its index may lack keys.
+    assert bool(refused) == (kind == "mor")
+    assert all("another program deleted rows in logs" in message for message in refused)
     by_hudi(rows("a f", "x", 6))
     by_hudi(rows("c", "x", 7), "delete")
     table.upsert(rows("a b c d e f", "z", 8))
