@@ -76,7 +76,7 @@ PARTS ?= deep units dbt interop spark connect object-store integration cluster w
 	object-store-others dbt-side-by-side
 nightly: setup java ## every lane whole, and as deep as tests go, by both implementations of what has two: a night
 	-@$(MAKE) --no-print-directory --keep-going interop-setup object-store-setup object-store-others-setup
-	@export LAKEHOUSE_DEPTH=full LAKEHOUSE_KILLS=300 LAKEHOUSE_KILLED_RUNS=3; \
+	@export LAKEHOUSE_DEPTH=full LAKEHOUSE_EXPLORER_SCHEDULES=$${LAKEHOUSE_EXPLORER_SCHEDULES:-60} LAKEHOUSE_KILLS=300 LAKEHOUSE_KILLED_RUNS=3; \
 	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target lint types $(addprefix night-,$(PARTS))
 
 night-%: setup

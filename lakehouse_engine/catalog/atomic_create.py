@@ -15,7 +15,7 @@ from functools import partial
 from lakehouse_engine.catalog import places
 from lakehouse_engine.catalog.catalog import Catalog, RelationKind
 from lakehouse_engine.catalog.dropping import BEST_LOCK, take_away
-from lakehouse_engine.catalog.names import RelationName, taken_meanwhile
+from lakehouse_engine.catalog.names import RelationName, check_name, taken_meanwhile
 from lakehouse_engine.commit.staging import StagingArea, remove_dead_stages
 from lakehouse_engine.errors import (
     CommitOutcomeUnknownError,
@@ -23,6 +23,7 @@ from lakehouse_engine.errors import (
     StorageError,
     StoredFileExistsError,
     StoredFileNotFoundError,
+    TableError,
     TableExistsError,
     TableNotFoundError,
     WriteError,
@@ -41,6 +42,7 @@ _TRIES = 4
 
 Fill = Callable[[Storage, RelationName], WriteResult]
 """Fills the table in the given empty storage, with one commit."""
+_Found = tuple[RelationName, RelationKind]
 MayGo = Callable[[RelationName, RelationKind], None]
 """Raises if a relation must stay. For a table it is asked when nothing can change it any more."""
 
@@ -62,9 +64,12 @@ def make_filled(
         target = catalog.claim(name)
         return target, places.fill_in_place(catalog.storage, target, partial(_filled, fill, target), lock_timeout_ms=lock_timeout_ms)
     target = name if found is None else found[0]
-    if found is None:
+    if may_go is None:
         catalog.check_free(name)
-    if found is None or found[1] is RelationKind.VIEW:
+    else:
+        check_name(name)
+    is_made_meanwhile = may_go is not None and places.what_is_at(catalog.storage, target.path) is places.Place.TABLE
+    if not is_made_meanwhile and (found is None or found[1] is RelationKind.VIEW):
         places.check_vacant(catalog.storage, target)
     *others, home = catalog.stages(target.schema)
     for folder in (*others, home):
@@ -112,26 +117,29 @@ def _filled(fill: Fill, target: RelationName, place: Storage) -> WriteResult:
 
 def _named(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None, timeout_ms: int) -> RelationName:
     for _ in range(_TRIES - 1):
-        with _looking_again(catalog, folder, target, may_go):
-            return _named_once(catalog, folder, target, may_go, timeout_ms)
-    return _named_once(catalog, folder, target, may_go, timeout_ms)
+        found = catalog.find(target)
+        # What took a free name meanwhile is to be replaced, too. A refusal to replace something is final.
+        passed = (TableNotFoundError, TableExistsError) if found is None and may_go is not None else (TableNotFoundError,)
+        with _looking_again(catalog, folder, target, passed):
+            return _named_once(catalog, folder, target, found, may_go, timeout_ms)
+    return _named_once(catalog, folder, target, catalog.find(target), may_go, timeout_ms)
 
 
 @contextmanager
-def _looking_again(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None) -> Iterator[None]:
+def _looking_again(catalog: Catalog, folder: str, target: RelationName, passed: tuple[type[TableError], ...]) -> Iterator[None]:
     """Passes over errors of a name that others changed since it was looked up, if the table still waits in `folder`."""
     try:
         yield
-    except TableNotFoundError as error:
-        logger.info("%s or its place was removed during the wait for its lock: %s", target, error)
-    except TableExistsError as error:
-        if may_go is None or catalog.storage.head(folder) is None:
+    except passed as error:
+        if places.what_is_at(catalog.storage, folder) is not places.Place.TABLE:
             raise
-        logger.info("%s was made meanwhile, and is to be replaced: %s", target, error)
+        logger.info("%s has changed since it was looked up, and is looked up again: %s", target, error)
 
 
-def _named_once(catalog: Catalog, folder: str, target: RelationName, may_go: MayGo | None, timeout_ms: int) -> RelationName:
-    found = catalog.find(target)
+def _named_once(
+    catalog: Catalog, folder: str, target: RelationName, found: _Found | None, may_go: MayGo | None, timeout_ms: int
+) -> RelationName:
+    """`found` is the relation that has the name."""
     if found is None:
         stored = catalog.claim(target)
         _put(catalog, folder, stored, timeout_ms)

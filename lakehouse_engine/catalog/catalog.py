@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehouse_engine.catalog.dropping import check_held, comments_of, make_room, take_away
-from lakehouse_engine.catalog.names import RelationName, check_identifier, taken_meanwhile
+from lakehouse_engine.catalog.names import RelationName, check_identifier, check_name, taken_meanwhile
 from lakehouse_engine.catalog.places import Place, check_vacant, clear_place, what_is_at
 from lakehouse_engine.catalog.records import Comments, StoredView
 from lakehouse_engine.catalog.schema_drop import SCHEMA_FILE, STAGES, VIEWS, SchemaDrop
@@ -179,8 +179,7 @@ class Catalog:
 
     def check_free(self, name: RelationName) -> None:
         """Raise `TableExistsError` if a table or view has the name, and `SqlError` for a name that no directory or file can have."""
-        check_identifier(name.schema, "schema")
-        check_identifier(name.name, "relation")
+        check_name(name)
         found = self.find(name)
         if found is not None:
             raise TableExistsError(f"{found[0]} is there already, as a {found[1]}; drop it first", table=found[0])

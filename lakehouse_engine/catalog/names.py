@@ -74,6 +74,12 @@ def check_identifier(name: str, what: str) -> str:
     return name
 
 
+def check_name(name: RelationName) -> None:
+    """Raise `SqlError` for a name that no directory or file can have."""
+    check_identifier(name.schema, "schema")
+    check_identifier(name.name, "relation")
+
+
 def taken_meanwhile(name: RelationName) -> TableExistsError:
     """Error for a name that another process took after it was seen to be free."""
     return TableExistsError(f"{name} was created by another process meanwhile, and stays as that made it: run this again", table=name)

@@ -152,6 +152,43 @@ def test_a_name_that_is_taken_at_the_last_moment(lake: Lakehouse, may_go: MayGo 
     assert hidden(lake) == []
 
 
+def test_a_table_made_before_the_first_look_ends_is_replaced(lake: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    find, others = Catalog.find, [filling(9)]
+
+    def found(catalog: Catalog, name: RelationName) -> tuple[RelationName, RelationKind] | None:
+        known = find(catalog, name)
+        while others:
+            make(lake, others.pop())
+        return known
+
+    lake.create_schema("s")
+    monkeypatch.setattr(Catalog, "find", found)
+    make(lake, filling(1), anything_goes)
+    assert ids(lake) == [1]
+
+
+def test_a_view_that_comes_before_the_move_stays(lake: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into a place with the locks of a dropped table, whose directory stays where the new one was."""
+    lake.create_schema("s")
+    leftover = Path(lake.warehouse) / "s" / "t" / lock.LOCK_FILE
+    leftover.parent.mkdir(parents=True)
+    leftover.touch()
+    put, views = Catalog.put, ["select 1 as id"]
+
+    def put_after(catalog: Catalog, folder: str, name: RelationName, *, swaps: bool = False) -> None:
+        assert swaps
+        monkeypatch.setattr(Catalog, "find", lambda *_: None)  # as it was when the view's maker looked
+        while views:
+            lake.create_view("s.t", views.pop())
+        monkeypatch.undo()
+        put(catalog, folder, name, swaps=swaps)
+
+    monkeypatch.setattr(Catalog, "put", put_after)
+    with pytest.raises(TableExistsError, match="meanwhile"):
+        make(lake, filling(1), anything_goes)
+    assert (lake.tables("s"), lake.views("s")) == ([], ["s.t"])
+
+
 def test_a_name_that_is_taken_is_refused_before_anything_is_filled(lake: Lakehouse) -> None:
     make(lake, filling(1))
     with pytest.raises(TableExistsError, match=r"s\.t is there already"):
