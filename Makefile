@@ -82,7 +82,7 @@ nightly: setup java ## every lane whole, and as deep as tests go, by both implem
 night-%: setup
 	@mkdir -p .nightly; begun=$$(date +%s); status=0; \
 	$(MAKE) --no-print-directory $* > .nightly/$*.log 2>&1 || status=$$?; \
-	echo "$*: exit $$status after $$(( ($$(date +%s) - begun) / 60 )) minutes: $$(grep -E '[0-9]+ (passed|failed)' .nightly/$*.log | tail -1)"; \
+	echo "$*: exit $$status after $$(( ($$(date +%s) - begun) / 60 )) minutes: $$(grep -E '[0-9]+ (passed|failed)' .nightly/$*.log | tr '\n' ' ')"; \
 	exit $$status
 
 DEEP := $(addprefix tests/,crash damage explorer histories model_based)

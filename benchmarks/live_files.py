@@ -98,9 +98,9 @@ def make(path: Path, files: int, archived: int) -> None:
             operation_type=WriteOperationType.UPSERT,
             extra_metadata={SCHEMA_KEY: '{"type":"record","name":"t","fields":[{"name":"id","type":["null","long"],"default":null}]}'},
         )
-        for state in State:
-            content = layout.encode_commit(metadata) if state is State.COMPLETED else b""
-            name = layout.file_name(Instant(time, Action.COMMIT, state))
+        for step in State:
+            content = layout.encode_commit(metadata) if step is State.COMPLETED else b""
+            name = layout.file_name(Instant(time, Action.COMMIT, step))
             (path / ".hoodie" / name).write_bytes(content)
     for file, time in newest.items():
         folder = path / f"p={file % PARTITIONS}"

@@ -193,13 +193,15 @@ ON_SPARK: Mapping[str, Callable[[Path], Action]] = {
 
 
 def measured(name: str, follow: str = "WriteRequest") -> Walk:
-    """The walk of one action, after the same on another table."""
+    """The walk of one action, which has run once before."""
     with tempfile.TemporaryDirectory() as folder:
-        action = {**ACTIONS, **ON_SPARK}[name](Path(folder))
-        with walked(follow) as walk:
-            action()
-        if name in ON_SPARK:
-            _stop_spark()
+        try:
+            action = {**ACTIONS, **ON_SPARK}[name](Path(folder))
+            with walked(follow) as walk:
+                action()
+        finally:
+            if name in ON_SPARK:
+                _stop_spark()
     return walk
 
 
@@ -207,9 +209,7 @@ def _stop_spark() -> None:
     """The next action has a session of its own."""
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
-    if session is not None:
-        session.stop()
+    SparkSession.builder.getOrCreate().stop()
 
 
 def main(arguments: list[str] | None = None) -> int:

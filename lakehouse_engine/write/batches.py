@@ -130,7 +130,7 @@ class Batches:
         return DatedSource(source, instant_time, self.context.given_keys) if self._makes_keys else source
 
     def _keying(self, data: Input) -> RowKeying:
-        if self.request.operation is WriteOperationType.DELETE:
+        if self.effect.operation is WriteOperationType.DELETE:
             return self.context.key_keying(data.schema)
         return self.context.keying()
 
@@ -139,4 +139,4 @@ class Batches:
 
     @property
     def _makes_keys(self) -> bool:
-        return self.context.keyless and self.request.operation is not WriteOperationType.DELETE
+        return self.context.keyless and self.effect.operation is not WriteOperationType.DELETE

@@ -188,7 +188,7 @@ class _Steps:
         if not replaced:
             return self._unchanged(frozenset(self.request.partitions))
         self._take_over(file_groups(replaced.items()))
-        self.transaction.start(Action.REPLACE_COMMIT)
+        self.transaction.start(self.effect.action)
         self.transaction.inflight(self._noted(partition_to_replace_file_ids=replaced))
         return self._commit([], replaced=replaced)
 

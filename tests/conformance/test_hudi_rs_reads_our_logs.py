@@ -52,9 +52,9 @@ def test_we_read_the_model_as_of_every_instant_and_in_every_range(ours: Historie
     made = ours(name)
     model, last = made.built.model, made.moments[-1]
     for instant in model.snapshots:
-        ours = only_commit_time(read(last, as_of=instant))
+        stored = only_commit_time(read(last, as_of=instant))
         # As of an instant a table has the columns of then.
-        assert_same_rows(ours, made.built.expected(model.snapshot(instant)).select(ours.column_names))
+        assert_same_rows(stored, made.built.expected(model.snapshot(instant)).select(stored.column_names))
     for begin, end in model.ranges(every=name == "nonpartitioned_avro"):
         rows = only_commit_time(read(last, query="incremental", begin=begin, end=end))
         assert_same_rows(rows, made.built.expected(model.incremental(begin, end)))
@@ -72,9 +72,9 @@ def test_hudi_rs_reads_the_same_after_each_commit(ours: Histories, name: str) ->
 def test_hudi_rs_reads_the_same_in_time_travel(ours: Histories, name: str) -> None:
     last = ours(name).moments[-1]
     for instant in last.instants:
-        ours = read(last, as_of=instant)
+        stored = read(last, as_of=instant)
         # As of an instant hudi-rs has the columns of today, null in rows of then.
-        assert_same_rows(read_with_hudi_rs(last.path, as_of=instant).select(ours.column_names), ours)
+        assert_same_rows(read_with_hudi_rs(last.path, as_of=instant).select(stored.column_names), stored)
 
 
 @pytest.mark.parametrize("name", INCREMENTAL_BY_HUDI_RS)

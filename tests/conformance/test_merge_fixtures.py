@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ PAYLOADS = {
 }
 UPDATED = ["newer", "older", "equal", "two_logs_up", "two_logs_down", "null_b"]
 DELETED = ["del_newer", "del_older", "del_equal", "del_then_older", "del_then_newer"]
-UPSERTS = [
+UPSERTS: list[list[tuple[Any, ...]]] = [
     [(key, 10, "base", "b0", False) for key in [*UPDATED, *DELETED, "null_ts"]],
     [
         ("newer", 11, "log1", "b0", False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeVar, overload
 
 import pyarrow as pa
 
@@ -45,6 +45,10 @@ def create(storage: Storage, table_type: str = "cow") -> None:
     create_table(storage, TableSpec("crashed", SCHEMA, ["id"], ["ts"], ["part"], table_type, version=version_of_new_tables()))
 
 
+@overload
+def copy_of(storage: Storage) -> MemoryStorage: ...
+@overload
+def copy_of(storage: Storage, copy: Memory) -> Memory: ...
 def copy_of(storage: Storage, copy: Memory | None = None) -> Memory | MemoryStorage:
     """All files of a storage in a new one (in `copy`, if that is given)."""
     target = MemoryStorage() if copy is None else copy

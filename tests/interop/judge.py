@@ -25,6 +25,7 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 from judge_metadata import MetadataJudge
 from pyspark.sql import SparkSession
@@ -104,7 +105,7 @@ class Judge:
             else:
                 target.set(name, value)
 
-    def _hadoop(self) -> object:
+    def _hadoop(self) -> Any:
         return self._spark.sparkContext._jsc.hadoopConfiguration()
 
     def _read(self, request: dict) -> dict:
@@ -162,7 +163,7 @@ def failure(error: BaseException) -> dict:
     return {"ok": False, "type": kind, "error": message or kind, "trace": "\n".join(chain), "python": traceback.format_exc(limit=-3)}
 
 
-def serve(judge: Judge, requests: Iterator[str], answers: object) -> None:
+def serve(judge: Judge, requests: Iterator[str], answers: Any) -> None:
     for line in requests:
         request = json.loads(line)
         if request["op"] == "stop":

@@ -13,6 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 _DATA_FILE = re.compile(r"\.parquet$|\.log\.")
 _OLD = "0.15.0"
@@ -21,12 +22,12 @@ _OLD = "0.15.0"
 class MetadataJudge:
     """Collects `differences`, and `counts` of what was compared."""
 
-    def __init__(self, spark: object, version: str, path: str) -> None:
+    def __init__(self, spark: Any, version: str, path: str) -> None:
         self.spark, self.version, self.path = spark, version, path
         self.java = spark.sparkContext._jvm
         self.hudi = self.java.org.apache.hudi
         self.differences: list[str] = []
-        self.ranges: dict[tuple[str, str, str], object] = {}
+        self.ranges: dict[tuple[str, str, str], Any] = {}
         self.counts: Counter = Counter()
         self.client = self._client()
         self.context = self.hudi.client.common.HoodieSparkEngineContext(spark.sparkContext._jsc)
@@ -50,7 +51,7 @@ class MetadataJudge:
         self.metadata.close()
         return {"differences": self.differences, "counts": dict(self.counts), "partitions": sorted(named)}
 
-    def _client(self) -> object:
+    def _client(self) -> Any:
         configuration = self.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(self.spark.sparkContext._jsc.hadoopConfiguration())
         return self.hudi.common.table.HoodieTableMetaClient.builder().setConf(configuration).setBasePath(self.path).build()
 
@@ -64,10 +65,10 @@ class MetadataJudge:
             found[partition] = {file.getPath().getName(): file.getLength() for file in files}
         return found
 
-    def _path(self, partition: str, name: str = "") -> object:
+    def _path(self, partition: str, name: str = "") -> Any:
         return self.hudi.storage.StoragePath("/".join(part for part in (self.path, partition, name) if part))
 
-    def _check(self, what: str, ours: object, theirs: object) -> None:
+    def _check(self, what: str, ours: Any, theirs: Any) -> None:
         self.counts[what.split(" ")[0]] += 1
         if ours != theirs:
             self.differences.append(f"{what}: {ours} in the metadata table, {theirs} beside it")
@@ -112,7 +113,7 @@ class MetadataJudge:
         definitions = self.client.getIndexMetadata().get().getIndexDefinitions()
         return list(definitions.get("column_stats").getSourceFields())
 
-    def _footers(self, partition: str, name: str, columns: list[str]) -> Iterator[object]:
+    def _footers(self, partition: str, name: str, columns: list[str]) -> Iterator[Any]:
         utils, names = self.hudi.common.util.ParquetUtils(), self.java.java.util.ArrayList()
         for column in columns:
             names.add(column)
@@ -122,7 +123,7 @@ class MetadataJudge:
             arguments.append(util.existingIndexVersionOrDefault("column_stats", self.client))
         yield from utils.readColumnStatsFromMetadata(*arguments)
 
-    def _recorded(self, slices: dict[str, tuple[list[str], list[str]]]) -> dict[tuple[str, str, str], object]:
+    def _recorded(self, slices: dict[str, tuple[list[str], list[str]]]) -> dict[tuple[str, str, str], Any]:
         """Ranges in the metadata table by partition, file and column."""
         pairs = self.java.java.util.ArrayList()
         for partition, (bases, logs) in slices.items():
@@ -160,7 +161,7 @@ class MetadataJudge:
                 ours = found.get().serializeToString() if found.isPresent() else None
                 self._check(f"bloom_filters {partition}/{name}", ours == stored.serializeToString(), True)
 
-    def _record_index(self, rows: object) -> None:
+    def _record_index(self, rows: Any) -> None:
         indexed = {}
         for row in rows.filter("type = 5").select("key", "recordIndexMetadata").collect():
             indexed[row["key"]] = (row[1]["partitionName"], _file_id(row[1]))
@@ -171,7 +172,7 @@ class MetadataJudge:
         for key in indexed.keys() | dict(stored).keys():
             self._check(f"record_index {key}", indexed.get(key), dict(stored).get(key))
 
-    def _partition_stats(self, rows: object) -> None:
+    def _partition_stats(self, rows: Any) -> None:
         found = {}
         for row in rows.filter("type = 6").select("ColumnStatsMetadata").collect():
             found[row[0]["fileName"], row[0]["columnName"]] = (row[0]["valueCount"], row[0]["nullCount"])
@@ -185,16 +186,16 @@ class MetadataJudge:
             self._check(f"partition_stats {place}", found.get(place), theirs)
 
 
-def _has_nan(found: object) -> bool:
+def _has_nan(found: Any) -> bool:
     """Whether a record's range ends at infinity, as the engine says of values with NaN; no row has infinity itself."""
     return found is not None and found.getMaxValue() == math.inf
 
 
-def _sizes(one: object) -> tuple:
+def _sizes(one: Any) -> tuple:
     return (one.getValueCount(), one.getTotalSize(), one.getTotalUncompressedSize())
 
 
-def _range(one: object) -> tuple:
+def _range(one: Any) -> tuple:
     """Bounds in a form in which those of records and of footers are equal, and the counts."""
     bounds = None if one.getNullCount() == one.getValueCount() else (_plain(one.getMinValue()), _plain(one.getMaxValue()))
     return (bounds, one.getNullCount(), one.getValueCount(), one.getTotalSize(), one.getTotalUncompressedSize())
@@ -212,7 +213,7 @@ def _decimal(unscaled: bytes) -> decimal.Decimal:
     return decimal.Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-15).normalize()
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return (value - datetime.date(1970, 1, 1)).days
     if isinstance(value, decimal.Decimal):
@@ -227,7 +228,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _file_id(info: object) -> str:
+def _file_id(info: Any) -> str:
     if info["fileIdEncoding"]:
         return info["fileId"]
     digits = f"{((info['fileIdHighBits'] & (2**64 - 1)) << 64) | (info['fileIdLowBits'] & (2**64 - 1)):032x}"

@@ -78,9 +78,9 @@ def test_what_was_sent_is_not_sent_again_until_a_log_comes(
     assert counts == [1, 2, 1, 3]
 
 
-def test_a_frame_outlives_what_is_kept_for_it(table: HoodieTable, sent: SentFrames) -> None:
+def test_a_frame_outlives_what_is_kept_for_it(table: HoodieTable, sent: SentFrames, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, frame = table.to_arrow(), table.dataframe()
-    sent.limit = 0
+    monkeypatch.setattr(composed, "SENT", SentFrames(limit=0))
     table.upsert(rows([3, 9], 3))
     assert_same_rows(table.dataframe().toArrow(), table.to_arrow())
     assert_same_rows(frame.toArrow(), expected)

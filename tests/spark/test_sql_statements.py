@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -40,7 +40,7 @@ def orders(lakehouse: Lakehouse) -> Lakehouse:
     return lakehouse
 
 
-def rows(lakehouse: Lakehouse, text: str, **arguments: object) -> list[tuple[object, ...]]:
+def rows(lakehouse: Lakehouse, text: str, **arguments: Any) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in lakehouse.sql(text, **arguments).collect()]
 
 

@@ -124,7 +124,7 @@ class ConnectServer:
         from pyspark.sql.connect.client import SparkConnectClient
 
         ours = f"{HOST}:{self.port}"
-        return [one for one in gc.get_objects() if type(one) is SparkConnectClient and one._builder.endpoint == ours]
+        return [one for one in gc.get_objects() if type(one) is SparkConnectClient and one._builder.endpoint == ours]  # type: ignore[attr-defined]
 
 
 def _end(client: SparkConnectClient) -> None:

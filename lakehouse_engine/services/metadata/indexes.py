@@ -119,7 +119,7 @@ def create(
     wanted = check_partitions(data, [partition], define)
     new = tuple(sorted(one for one in wanted if one not in data.config.metadata_partitions))
     planned = indexing.planned_build(data, partition)
-    _check_plan(data, name, op, planned, is_other=_is_other(define, stored_definitions(data).get(partition)))
+    _check_plan(data, name, op, planned, is_other=planned is not None and _is_other(define, stored_definitions(data).get(partition)))
     if dry_run or op != SCHEDULE:
         indexing.check_can_begin(data)
     if dry_run:
@@ -151,7 +151,7 @@ def _check_asked(name: str, kind: str, op: str, *, has_expression: bool) -> None
 
 def _check_plan(data: TableState, name: str, op: str, planned: Instant | None, *, is_other: bool) -> None:
     """Raise `OptionError` for a plan that builds the index otherwise, and for a run without a plan."""
-    if planned is not None and is_other:
+    if is_other:
         raise OptionError(
             f"{data.config.name} has a plan to build the index {name} otherwise, {planned}; run that one, or drop the index first",
             table=data.config.name,

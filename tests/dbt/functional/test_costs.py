@@ -45,7 +45,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, warehouse: str) -> Iterator[Counter
 
 
 def root(warehouse: str) -> SparkSession:
-    return environment_of(LakehouseCredentials.from_dict({"schema": "s", "warehouse": warehouse, "spark_config": SPARK})).root_session()
+    return environment_of(LakehouseCredentials.from_dict({"schema": "s", "warehouse": warehouse, "spark_config": SPARK})).root_session()  # type: ignore[attr-defined]
 
 
 def jobs(warehouse: str) -> int:

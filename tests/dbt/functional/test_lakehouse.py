@@ -41,6 +41,7 @@ def values(names: str, *rows: str) -> str:
 
 class Base:
     NAME = "m"
+    MODEL: str
 
     @pytest.fixture(scope="class")
     def models(self):
@@ -375,7 +376,7 @@ class TestSessionOfTheProcess(Base):
 
     def test_models_run_in_it(self, project, warehouse):
         local = LakehouseCredentials.from_dict({"schema": "s", "warehouse": warehouse, "spark_config": SPARK})
-        session = environment_of(local).root_session()
+        session = environment_of(local).root_session()  # type: ignore[attr-defined]
         self.run()
         assert self.rows(project) == [(1,)]
         assert session.range(1).count() == 1

@@ -25,7 +25,7 @@ def tree(kind: type[errors.LakehouseError]) -> Iterator[type[errors.LakehouseErr
             yield from tree(child)
 
 
-@pytest.mark.parametrize("kind", sorted(tree(errors.LakehouseError), key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", sorted(tree(errors.LakehouseError), key=lambda kind: str(kind)))
 def test_every_error_of_the_engine_is_mapped_by_the_table(kind: type[errors.LakehouseError]) -> None:
     assert any(base in ERRORS for base in kind.__mro__), f"{kind.__name__} has no entry in ERRORS"
     mapped = dbt_error(kind("what happened", table="s.t"))

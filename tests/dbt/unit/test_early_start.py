@@ -167,7 +167,7 @@ def test_two_profiles_start_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for size in ("1g", "3g"):
         credentials = LakehouseCredentials.from_dict({"schema": "s", "spark_config": {"spark.driver.memory": size}})
         environments.environment_of(credentials).start_early()
-        sessions.append(environments.environment_of(credentials).root_session())
+        sessions.append(environments.environment_of(credentials).root_session())  # type: ignore[attr-defined]
     assert memory == ["1g", "3g"]
     assert sessions[0] is not sessions[1]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -178,7 +179,7 @@ def test_slices_are_told_from_names_in_both_layouts(tmp_path, base, first, secon
 def test_deletion_vectors_count_until_their_file_is_removed_or_added_without_one(tmp_path):
     log = tmp_path / "_delta_log"
     log.mkdir()
-    commits = [
+    commits: list[list[dict[str, Any]]] = [
         [{"add": {"path": "a", "deletionVector": None}}, {"add": {"path": "b"}}],
         [{"remove": {"path": "a"}}, {"add": {"path": "a", "deletionVector": {"cardinality": 1}}}],
         [{"remove": {"path": "b"}}, {"add": {"path": "b", "deletionVector": {"cardinality": 1}}}],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -38,7 +39,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> HoodieTable:
     return made
 
 
-def findings(table: HoodieTable) -> tuple[object, ...]:
+def findings(table: HoodieTable) -> tuple[Any, ...]:
     return check_metadata_table(TableState.load(table.storage)).findings
 
 

@@ -63,3 +63,26 @@ def test_inserts_into_logs_of_buckets_keep_one_row_a_key(tmp_path):
     assert effect(tmp_path / "mor", Op.BULK_INSERT, "mor", BUCKETS).combines
     found = effect(tmp_path / "cow", Op.BULK_INSERT, "cow", BUCKETS)
     assert (found.combines, found.makes_new_groups, found.looks_up) == (False, False, True)
+
+
+def test_rows_that_replace_numbered_ones_are_not_compared(tmp_path):
+    numbers = arrow_input(pa.table({"_hoodie_commit_seqno": ["1"]}))
+    found = effect(tmp_path, Op.UPSERT, replaced_rows=numbers)
+    assert (found.compares, found.looks_up) == (False, True)
+
+
+def test_an_insert_with_keys_to_delete_looks_up(tmp_path):
+    found = effect(tmp_path, Op.INSERT, delete_keys=arrow_input(ROWS.select(["id"])))
+    assert (found.compares, found.looks_up) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked", "drops"), [(Op.BULK_INSERT, None, False), (Op.BULK_INSERT, True, True), (Op.INSERT_OVERWRITE, None, True)]
+)
+def test_deletions_are_dropped_where_rows_can_be_deletions(tmp_path, operation, asked, drops):
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    table = Lakehouse(str(tmp_path)).create_table("s.t", schema=schema, record_key=["id"])
+    state = TableState.load(table.storage)
+    request = WriteRequest(operation, arrow_input(schema.empty_table()), WriteOptions.read({}), drop_deletions=asked)
+    found = Effect.of(request, prepare(state, request))
+    assert (found.drops_deletions, found.is_streamed) == (drops, not drops)
