@@ -27,6 +27,7 @@ from lakehouse_engine.storage.objects import files as object_files
 from lakehouse_engine.storage.objects import put as object_put
 from lakehouse_engine.storage.objects import store as object_store
 from lakehouse_engine.storage.objects.store import ObjectStorage
+from lakehouse_engine.timeline.locks.storage_lock import StorageLock
 
 Answer = TypeVar("Answer")
 ROOT = "lake/table/"
@@ -286,4 +287,6 @@ def buckets() -> Iterator[None]:
         patch.setattr(object_put, "_KNOWN", BoundedCache(4096))
         patch.setattr(object_put, "_PAUSES", (0.0,) * len(object_put._PAUSES))
         patch.setattr(object_files, "_PART", PART)
+        # Who dies here leaves this thread behind: it would go on in other tests. No test lasts as long as a lock counts.
+        patch.setattr(StorageLock, "_renew", lambda *_: None)
         yield
