@@ -104,17 +104,22 @@ Action = Callable[[], Any]
 """What is watched. Everything that it needs is there, and the same has run once elsewhere."""
 
 
-def _filled(kind: str, folder: Path, act: Callable[[HoodieTable], Any], *, rows: bool, spark: Any = None) -> Action:
-    """An action on the second of two tables, of that type, with or without rows."""
-    lakehouse = Lakehouse(str(folder), spark=spark)
+def _tables(lakehouse: Lakehouse, kind: str, *, rows: bool = True) -> list[HoodieTable]:
+    """`walks.t0` and `walks.t1`, of that type, with or without rows."""
     tables = [
         lakehouse.create_table(f"walks.t{number}", schema=_SCHEMA, record_key=["id"], ordering_fields=["ts"], table_type=kind)
         for number in range(2)
     ]
     for table in tables if rows else ():
         table.upsert(_ROWS)
-    act(tables[0])
-    return lambda: act(tables[1])
+    return tables
+
+
+def _filled(kind: str, folder: Path, act: Callable[[HoodieTable], Any], *, rows: bool, spark: Any = None) -> Action:
+    """An action on the second of two tables."""
+    first, second = _tables(Lakehouse(str(folder), spark=spark), kind, rows=rows)
+    act(first)
+    return lambda: act(second)
 
 
 def _session(folder: Path) -> Any:
@@ -127,9 +132,7 @@ def _read_in_spark(folder: Path) -> Action:
 
 def _merge_in_sql(folder: Path) -> Action:
     lakehouse = Lakehouse(str(folder / "warehouse"), spark=_session(folder))
-    for number in range(2):
-        name = f"walks.t{number}"
-        lakehouse.create_table(name, schema=_SCHEMA, record_key=["id"], ordering_fields=["ts"], table_type="cow").upsert(_ROWS)
+    _tables(lakehouse, "cow")
 
     def merge(number: int) -> None:
         source = "select * from values (2L, 2L, 'x'), (3L, 2L, 'y'), (4L, 2L, 'z') as given(id, ts, v)"

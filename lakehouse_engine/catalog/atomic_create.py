@@ -68,8 +68,7 @@ def make_filled(
         catalog.check_free(name)
     else:
         check_name(name)
-    is_made_meanwhile = may_go is not None and places.what_is_at(catalog.storage, target.path) is places.Place.TABLE
-    if not is_made_meanwhile and (found is None or found[1] is RelationKind.VIEW):
+    if (found is None or found[1] is RelationKind.VIEW) and not _is_made_meanwhile(catalog, target, may_go):
         places.check_vacant(catalog.storage, target)
     *others, home = catalog.stages(target.schema)
     for folder in (*others, home):
@@ -87,6 +86,11 @@ def make_filled(
             return _named(catalog, folder, target, may_go, lock_timeout_ms), result
     finally:
         area.remove()
+
+
+def _is_made_meanwhile(catalog: Catalog, target: RelationName, may_go: MayGo | None) -> bool:
+    """Whether a table that may be replaced was made since the name was looked up."""
+    return may_go is not None and places.what_is_at(catalog.storage, target.path) is places.Place.TABLE
 
 
 @contextmanager
