@@ -92,6 +92,11 @@ class TableServices:
         return self._state
 
     @property
+    def seen(self) -> TableState:
+        """The table as this handle last saw it, without another look."""
+        return self._state
+
+    @property
     def config(self) -> TableConfig:
         return self.state.config
 

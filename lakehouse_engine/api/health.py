@@ -11,6 +11,7 @@ from lakehouse_engine.repair import UNSOLVED
 from lakehouse_engine.table_services import TableServices
 from lakehouse_engine.verify import verify
 from lakehouse_engine.verify.metadata_table import MetadataReport, check_metadata_table
+from lakehouse_engine.view.table_state import TableState
 
 __all__ = ["MetadataReport", "Statistics", "check_metadata", "findings", "is_unsolved", "last_write", "statistics"]
 
@@ -26,9 +27,8 @@ class Statistics:
     last_operation: str | None
 
 
-def statistics(table: TableServices) -> Statistics:
+def statistics(state: TableState) -> Statistics:
     """Reads the footers of the newest base files."""
-    state = table.state
     newest = state.timeline.completed().writes().last()
     slices = list(state.view.latest_slices())
     bases = [piece.base_file for piece in slices if piece.base_file is not None]
@@ -42,10 +42,10 @@ def statistics(table: TableServices) -> Statistics:
     )
 
 
-def last_write(table: TableServices) -> datetime | None:
+def last_write(state: TableState) -> datetime | None:
     """Time of the newest completed write, in UTC; None without one."""
-    newest = table.timeline.completed().writes().last()
-    return _moment(newest.requested_time, table.config.timeline_timezone) if newest else None
+    newest = state.timeline.completed().writes().last()
+    return _moment(newest.requested_time, state.config.timeline_timezone) if newest else None
 
 
 def _moment(instant_time: str, zone: str) -> datetime:

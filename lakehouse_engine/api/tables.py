@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakehouse_engine import spark as by_spark
 from lakehouse_engine.api.options import lock_timeout
 from lakehouse_engine.commit.expected import ExpectedState, check_expected, repeated
+from lakehouse_engine.files.schema import user_schema
 from lakehouse_engine.index.registry import is_global_anew, load_index
 from lakehouse_engine.index.registry import keeps_index as config_keeps_index
 from lakehouse_engine.model.constraints import Constraints, Generated
@@ -21,6 +22,7 @@ from lakehouse_engine.record.spark_types import spark_name
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.timeline.lock import TableLock
+from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write import alter
 from lakehouse_engine.write.create import TableSpec, create_table
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ExpectedState",
     "HoodieTable",
+    "TableState",
     "check_unchanged",
     "computable",
     "computed",
@@ -52,6 +55,7 @@ __all__ = [
     "set_unfinished",
     "stored_options",
     "stores_whole_rows",
+    "user_schema",
 ]
 
 _MAPPED_PARTITIONS = ("TimestampBasedKeyGenerator", "TIMESTAMP", "CustomKeyGenerator", "CUSTOM")
@@ -75,15 +79,15 @@ def made_in(
     return HoodieTable(place, spark=spark, options=options)
 
 
-def newest_write(table: HoodieTable) -> str | None:
+def newest_write(state: TableState) -> str | None:
     """Instant of the newest completed write; None without one."""
-    newest = table.timeline.completed().writes().last()
+    newest = state.timeline.completed().writes().last()
     return newest.requested_time if newest is not None else None
 
 
-def moment(table: HoodieTable, point: str) -> str:
+def moment(state: TableState, point: str) -> str:
     """Instant that an instant, date, timestamp, savepoint name or `-N` means."""
-    return moment_of(table.state, point)
+    return moment_of(state, point)
 
 
 def lock(table: HoodieTable, options: Mapping[str, Any]) -> TableLock:
@@ -91,22 +95,22 @@ def lock(table: HoodieTable, options: Mapping[str, Any]) -> TableLock:
     return TableLock(table.storage, lock_timeout(options))
 
 
-def check_unchanged(table: HoodieTable, expected: ExpectedState) -> None:
+def check_unchanged(state: TableState, expected: ExpectedState) -> None:
     """Raise `ChangedSinceReadError` if the table has changed since it was read."""
-    check_expected(table.state, expected)
+    check_expected(state, expected)
 
 
 # stored facts
 
 
-def stored_options(table: HoodieTable) -> Mapping[str, str]:
+def stored_options(config: TableConfig) -> Mapping[str, str]:
     """Options that a table stores: defaults of its writes, and fixed ones."""
-    config = table.config
     return {**config.properties, **config.prefixed(STORED_PREFIX)}
 
 
-def limit(table: HoodieTable, lengths: Mapping[str, int | None], options: Mapping[str, Any], *, only_longer: bool = False) -> None:
+def limit(state: TableState, lengths: Mapping[str, int | None], options: Mapping[str, Any], *, only_longer: bool = False) -> bool:
     """Limit text columns to a number of characters (None removes the limit); `only_longer` changes a limit only if the new one is longer.
+    Returns whether a limit had to change.
     """
 
     def change(known: Constraints) -> Constraints:
@@ -116,8 +120,10 @@ def limit(table: HoodieTable, lengths: Mapping[str, int | None], options: Mappin
                 known = known.with_length(column, length)
         return known
 
-    if lengths and change(table.config.constraints) != table.config.constraints:
-        alter.set_constraints(table.storage, change, lock_timeout_ms=lock_timeout(options))
+    if change(state.config.constraints) == state.config.constraints:
+        return False
+    alter.set_constraints(state.storage, change, lock_timeout_ms=lock_timeout(options))
+    return True
 
 
 def delete_softly(table: HoodieTable, options: Mapping[str, Any]) -> None:
@@ -138,9 +144,8 @@ def set_unfinished(table: HoodieTable, change: Callable[[str | None], str | None
 # identity of rows, and which of two wins
 
 
-def identity(table: HoodieTable, given: Mapping[str, Any]) -> tuple[str, ...]:
+def identity(state: TableState, given: Mapping[str, Any]) -> tuple[str, ...]:
     """Columns that identify a record: the record key, plus the partition columns if the index keeps keys unique within a partition only."""
-    state = table.state
     config = state.config
     if load_index(state, WriteOptions.read(given)).is_global or config.key_generator in _MAPPED_PARTITIONS:
         return config.record_key_fields
@@ -152,9 +157,8 @@ def identity_anew(record_key: tuple[str, ...], partition_by: tuple[str, ...], gi
     return record_key if is_global_anew(WriteOptions.read(given)) else tuple(dict.fromkeys((*record_key, *partition_by)))
 
 
-def keeps_index(table: HoodieTable, given: Mapping[str, Any]) -> bool:
+def keeps_index(config: TableConfig, given: Mapping[str, Any]) -> bool:
     """True if the write finds every key in its bucket, whatever the partition."""
-    config = table.config
     return config_keeps_index(config, WriteOptions.read({**config.prefixed(STORED_PREFIX), **given}))
 
 
@@ -186,26 +190,31 @@ def merges_as_asked(config: TableConfig, given: Mapping[str, Any]) -> bool:
 # generated columns
 
 
-def generated_columns(table: HoodieTable) -> list[str]:
+def generated_columns(state: TableState) -> list[str]:
     """Names of the table's generated columns."""
-    return [one.column for one in table.config.constraints.generated_among(table.schema.names)]
+    return [one.column for one in state.config.constraints.generated_among(user_schema(state).names)]
 
 
-def computable(table: HoodieTable, columns: Iterable[str]) -> dict[str, str]:
+def computable(state: TableState, columns: Iterable[str]) -> dict[str, str]:
     """Generated columns, with types, that are not among `columns` but whose sources all are."""
-    return {one.column: spark_name(table.schema.field(one.column).type) for one in _computable(table, columns)}
+    schema = user_schema(state)
+    return {one.column: spark_name(schema.field(one.column).type) for one in _computable(state.config, schema, columns)}
 
 
-def computed(table: HoodieTable, rows: DataFrame) -> DataFrame:
+def computed(state: TableState, rows: DataFrame) -> DataFrame:
     """The rows with the columns of `computable`."""
-    wanted = _computable(table, rows.columns)
-    return by_spark.generated.with_generated(rows, wanted, table.schema, table.config) if wanted else rows
+    schema = user_schema(state)
+    wanted = _computable(state.config, schema, rows.columns)
+    return by_spark.generated.with_generated(rows, wanted, schema, state.config) if wanted else rows
 
 
-def _computable(table: HoodieTable, columns: Iterable[str]) -> list[Generated]:
-    constraints = table.config.constraints
+def _computable(config: TableConfig, schema: pa.Schema, columns: Iterable[str]) -> list[Generated]:
+    constraints = config.constraints
     if not constraints.generated:
         return []
     known = {name.lower() for name in columns}
-    generated = constraints.generated_among(table.schema.names)
-    return [one for one in generated if one.column.lower() not in known and known >= {name.lower() for name in one.inputs}]
+    return [
+        one
+        for one in constraints.generated_among(schema.names)
+        if one.column.lower() not in known and known >= {name.lower() for name in one.inputs}
+    ]

@@ -9,6 +9,8 @@ import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from tests.object_store.dbt_store import Store, s3_store
 from tests.object_store.proxy import Proxy, options, proxy
+from tests.support.dbt_project import Project
 
 __all__ = ["proxy", "s3_store"]
 FULL = os.environ.get("LAKEHOUSE_REQUESTS") == "full"
@@ -132,3 +135,31 @@ def test_requests_of_a_large_file(s3_store: Store, proxy: Proxy, kind: str) -> N
         assert len(found) <= most, f"{action}: {len(found)} requests\n{asked}"
     assert opened().to_arrow(["n"])["n"].to_pylist().count(2) == 20_000 - 5
     print(kind, figures)
+
+
+_MERGED = "{{ config(materialized='incremental', unique_key='id') }} select id from values (1) as given(id)"
+MODELS = {
+    "merged": (67, _MERGED),
+    "quiet": (42, f"{_MERGED} {{% if is_incremental() %}} where false {{% endif %}}"),
+    "plain": (66, "{{ config(materialized='table') }} select 1 as id"),
+    "seen": (22, "select 1 as id"),
+}
+"""Models, and the requests that `dbt run` may make for one of them."""
+
+
+@pytest.mark.dbt
+@pytest.mark.timeout(1200)
+def test_requests_of_dbt(s3_store: Store, proxy: Proxy, tmp_path: Path) -> None:
+    """What a model asks of its table before it writes takes one look, however many questions that are."""
+    place, spark = s3_store.place(f"r-{uuid.uuid4().hex}"), {"spark.driver.memory": "1g", "spark.master": "local[2]"}
+    project = Project(tmp_path, {"spark_config": spark, "warehouse": place, "storage_options": options(s3_store, proxy)})
+    for name, (_, text) in MODELS.items():
+        (tmp_path / "models" / f"{name}.sql").write_text(text)
+    project.dbt("run")
+    figures = {}
+    for name, (most, _) in MODELS.items():
+        found = proxy.requests(partial(project.dbt, "run", "--select", name))
+        figures[name] = len(found)
+        asked = "\n".join(" ".join(one) for one in found)
+        assert len(found) <= most, f"{name}: {len(found)} requests\n{asked}"
+    print(figures)

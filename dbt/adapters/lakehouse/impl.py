@@ -297,7 +297,7 @@ class LakehouseAdapter(WarehouseAdapter):
         session = self.connections.session()
 
         def source(house: Warehouse) -> str:
-            schema = house.table(*relation.stored).schema
+            schema = house.look(*relation.stored).schema
             return by_members(str(relation), sql, schema, lambda: session.rows(sql, house), unites=hard_deletes == "new_record")
 
         with self.connections.exception_handler(sql):

@@ -38,7 +38,7 @@ def test_an_increment_with_another_form_of_partition_paths_is_refused(warehouse:
 def test_the_form_of_partition_paths_matters_to_partitioned_tables_only(warehouse: Warehouse) -> None:
     writer(warehouse, unique_key="id").create(ROWS)
     changed = writer(warehouse, unique_key="id", hive_style_partitioning=False)
-    changed._check_shape(ROWS)
+    changed._check_shape(changed._stored, ROWS)
 
 
 def test_lengths_of_texts_are_kept_by_the_table_and_follow_the_config(warehouse: Warehouse) -> None:

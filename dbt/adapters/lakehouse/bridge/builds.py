@@ -66,13 +66,13 @@ def forget_undone_build(warehouse: Warehouse, schema: str, identifier: str) -> N
 
 
 def unfinished_build(table: HoodieTable) -> str | None:
-    """The table's current mark, for `put_back_build`."""
-    return table.config.unfinished_build
+    """The table's mark when the handle last looked, for `put_back_build`."""
+    return table.seen.config.unfinished_build
 
 
 def put_back_build(warehouse: Warehouse, table: HoodieTable, said: str | None) -> None:
     """Restore the mark that the table had when its rows were taken; None removes it."""
-    if table.config.unfinished_build != said:
+    if unfinished_build(table) != said:
         _say(warehouse, table, lambda _: said)
 
 
@@ -83,7 +83,7 @@ def _say(warehouse: Warehouse, table: HoodieTable, change: Callable[[str | None]
 def _said(warehouse: Warehouse, schema: str, identifier: str) -> dict[str, object]:
     if warehouse.kind(schema, identifier) != "table":
         return {}
-    return _parsed(unfinished_build(warehouse.table(schema, identifier)))
+    return _parsed(warehouse.look(schema, identifier).state.config.unfinished_build)
 
 
 def _parsed(said: str | None) -> dict[str, object]:

@@ -40,7 +40,7 @@ def fill(
     defaults: Mapping[str, str],
 ) -> WriteResult:
     """Write the first commit of a table. `lengths` are limits of text columns, `defaults` the warehouse's options."""
-    api.tables.limit(table, lengths, defaults)
+    api.tables.limit(table.seen, lengths, defaults)
     return table.bulk_insert(rows, drop_deletions=True, options=dict(write_options), extra_metadata=dict(metadata))
 
 
@@ -55,7 +55,7 @@ def replacing(warehouse: Warehouse, name: RelationName, may_go: Callable[[], Non
             return
         expected = warehouse.expected(name.schema, name.name)
         if expected is not None:
-            api.tables.check_unchanged(warehouse.table(found.schema, found.name), expected)
+            api.tables.check_unchanged(warehouse.look(found.schema, found.name).state, expected)
         may_go()
 
     return check

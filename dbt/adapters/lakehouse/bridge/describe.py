@@ -11,6 +11,7 @@ from dbt.adapters.lakehouse.names import is_own_savepoint
 from lakehouse_engine import api
 
 if TYPE_CHECKING:
+    from dbt.adapters.lakehouse.bridge.stored import StoredTable
     from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
     from lakehouse_engine.api.tables import HoodieTable
 
@@ -31,12 +32,12 @@ def oldest_first(responses: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     return api.work.in_time_order(responses, lambda one: str(one["instant"]))
 
 
-def statistics(table: HoodieTable) -> dict[str, Any]:
+def statistics(stored: StoredTable) -> dict[str, Any]:
     """Statistics for documentation, by the ids of `catalog.STATISTICS`."""
-    config = table.config
+    shape = stored.shape
     return {
-        **asdict(api.health.statistics(table)),
-        "table_type": table_type_of(config.table_type),
-        "record_key": ", ".join(config.record_key_fields),
-        "partition_by": ", ".join(config.partition_fields),
+        **asdict(api.health.statistics(stored.state)),
+        "table_type": shape.table_type,
+        "record_key": ", ".join(shape.record_key),
+        "partition_by": ", ".join(shape.partition_by),
     }

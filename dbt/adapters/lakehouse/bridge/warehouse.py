@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.lakehouse.bridge import builds, creation
-from dbt.adapters.lakehouse.bridge.outcomes import table_type_of
 from dbt.adapters.lakehouse.bridge.shapes import HeldTables, TableShape, Unopened
+from dbt.adapters.lakehouse.bridge.stored import StoredTable
 from lakehouse_engine import api
 from lakehouse_engine.api.errors import SqlError
 from lakehouse_engine.api.names import RelationName, split_name
@@ -131,7 +131,7 @@ class Warehouse:
 
     def check_held(self, schema: str, identifier: str, state: ExpectedState) -> None:
         """Raise `ChangedSinceReadError` if the table has changed since `hold`."""
-        api.tables.check_unchanged(self.table(schema, identifier), state)
+        api.tables.check_unchanged(self.look(schema, identifier).state, state)
 
     def staging_area(self) -> StagingArea:
         """Hidden folder of the warehouse for this process. Removes folders of dead processes."""
@@ -143,7 +143,7 @@ class Warehouse:
 
     def newest_write(self, schema: str, identifier: str) -> str | None:
         """Instant of a table's newest write; None without a table or write."""
-        return api.tables.newest_write(self.table(schema, identifier)) if self.kind(schema, identifier) == "table" else None
+        return self.look(schema, identifier).newest_write if self.kind(schema, identifier) == "table" else None
 
     def pinned(self) -> Warehouse:
         """The same warehouse for a group of statements: each table that they read stays at one state."""
@@ -240,10 +240,6 @@ class Warehouse:
         """Turn a materialized view into a table."""
         api.tables.forget_query(self.table(schema, identifier), self.options)
 
-    def stored_options(self, schema: str, identifier: str) -> Mapping[str, str]:
-        """Options that a table stores: defaults of its writes, and fixed ones."""
-        return api.tables.stored_options(self.table(schema, identifier))
-
     def kind(self, schema: str, identifier: str) -> str | None:
         """"table", "view", or None if there is neither; also for names of other things, such as a source that is a folder of files."""
         found = self.catalog.kind_of((schema, identifier))
@@ -273,7 +269,7 @@ class Warehouse:
         expected = self.expected(schema, identifier)
         with self.locked(schema, identifier):
             if expected is not None:
-                api.tables.check_unchanged(self.table(schema, identifier), expected)
+                api.tables.check_unchanged(self.look(schema, identifier).state, expected)
             may_go()
             self.drop(schema, identifier)
 
@@ -323,6 +319,10 @@ class Warehouse:
     def table(self, schema: str, identifier: str) -> HoodieTable:
         return self._lakehouse.table(str(RelationName(schema, identifier)))
 
+    def look(self, schema: str, identifier: str) -> StoredTable:
+        """What the table stores now."""
+        return StoredTable(self.table(schema, identifier).seen, self.options)
+
     def unopened(self, schema: str, identifier: str) -> Unopened:
         """The table, opened for repair: it may be unreadable."""
         return Unopened(self._lakehouse, str(RelationName(schema, identifier)))
@@ -345,52 +345,23 @@ class Warehouse:
 
     def moment(self, schema: str, identifier: str, point: str) -> str:
         """Instant of the table for an instant, date, timestamp, savepoint name or `-N`."""
-        return api.tables.moment(self.table(schema, identifier), point)
-
-    def shape(self, schema: str, identifier: str) -> TableShape:
-        config = self.table(schema, identifier).config
-        return TableShape(
-            record_key=config.record_key_fields,
-            partition_by=config.partition_fields,
-            ordering_fields=config.ordering_fields,
-            hive_style=config.hive_style_partitioning,
-            table_type=table_type_of(config.table_type),
-            deletes_softly=config.deletes_softly,
-            version=int(config.version),
-        )
+        return api.tables.moment(self.look(schema, identifier).state, point)
 
     def identity_anew(self, shape: TableShape, given: Mapping[str, str]) -> tuple[str, ...]:
-        """`identity` for a table that is made with the options of the write."""
+        """`StoredTable.identity` for a table that is made with the options of the write."""
         return api.tables.identity_anew(shape.record_key, shape.partition_by, {**self.options, **given})
 
-    def keeps_index(self, schema: str, identifier: str, given: Mapping[str, str]) -> bool:
-        """True if a write with the options `given` finds every key in its bucket, whatever the partition."""
-        return api.tables.keeps_index(self.table(schema, identifier), {**self.options, **given})
+    def keeps_newest_anew(self, given: Mapping[str, str]) -> bool:
+        """`StoredTable.keeps_newest` for a new table that has an ordering field and the options of the write."""
+        return api.tables.keeps_newest_anew({**self.options, **given})
 
-    def identity(self, schema: str, identifier: str, given: Mapping[str, str]) -> tuple[str, ...]:
-        """Columns that identify a record: the record key, plus the partition columns if the index keeps keys unique within a partition
-        only. `given` are the options of the write.
-        """
-        return api.tables.identity(self.table(schema, identifier), {**self.options, **given})
-
-    def limit(self, schema: str, identifier: str, lengths: Mapping[str, int | None], *, only_longer: bool = False) -> None:
+    def limit(self, schema: str, identifier: str, lengths: Mapping[str, int | None], *, only_longer: bool = False) -> bool:
         """Limit text columns to a number of characters (None removes the limit); `only_longer` changes a limit only if the new one is
-        longer.
+        longer. Returns whether a limit had to change.
         """
-        if lengths:
-            api.tables.limit(self.table(schema, identifier), lengths, self.options, only_longer=only_longer)
-
-    def generated(self, schema: str, identifier: str) -> list[str]:
-        """The generated columns of a table."""
-        return api.tables.generated_columns(self.table(schema, identifier))
-
-    def computable(self, schema: str, identifier: str, columns: Iterable[str]) -> dict[str, str]:
-        """Generated columns of a table that are not among `columns`, where all that they are computed of is, with their types."""
-        return api.tables.computable(self.table(schema, identifier), columns)
-
-    def computed(self, schema: str, identifier: str, rows: DataFrame) -> DataFrame:
-        """The rows of a frame with such columns."""
-        return api.tables.computed(self.table(schema, identifier), rows)
+        if not lengths:
+            return False
+        return api.tables.limit(self.look(schema, identifier).state, lengths, self.options, only_longer=only_longer)
 
     def create_filled(
         self,

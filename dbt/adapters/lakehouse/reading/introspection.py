@@ -34,8 +34,7 @@ class Introspection:
     def columns(self, relation: LakehouseRelation) -> Columns:
         """(name, Spark type) of a relation's columns; empty if it does not exist."""
         if relation.files is None and not relation.is_temporary and self.warehouse.kind(*relation.stored) == "table":
-            table = self.warehouse.table(*relation.stored)
-            return [(item.name, api.types.spark_name(item.type)) for item in table.schema]
+            return list(self.warehouse.look(*relation.stored).types.items())
         return self._analysed(relation)
 
     def _analysed(self, relation: LakehouseRelation) -> Columns:
@@ -67,7 +66,7 @@ class Introspection:
         """Time of a table's last write, or of the newest change to a source's files."""
         if (files := relation.files) is not None:
             return self.connections.session().work(lambda house: files_written(house.session, files))
-        return api.health.last_write(self.warehouse.table(*relation.stored))
+        return api.health.last_write(self.warehouse.look(*relation.stored).state)
 
     def entry(self, relation: LakehouseRelation) -> CatalogEntry | None:
         """Documentation of a relation; None if it is not in the warehouse."""
@@ -77,7 +76,7 @@ class Introspection:
         if kind is None:
             return None
         comment, columns = self.warehouse.comments(*relation.stored)
-        facts = statistics(self.warehouse.table(*relation.stored)) if kind == "table" else {}
+        facts = statistics(self.warehouse.look(*relation.stored)) if kind == "table" else {}
         comments = {"relation": comment, "columns": columns}
         told = self.warehouse.told_kind(*relation.stored) or kind
         return CatalogEntry(*relation.stored, told, self.columns(relation), comments, facts)

@@ -182,9 +182,9 @@ class Audits:
                 there = there.resting_on(*held.place, held.state)
             return act(replace(writer, warehouse=there), again(there))
 
-        shape = house.shape(*held.place) if house.kind(*held.place) == "table" else None
+        shape = house.look(*held.place).shape if house.kind(*held.place) == "table" else None
         result = act(replace(writer, warehouse=house), again(house))
-        held.is_built_anew = held.is_built_anew or (shape is not None and not shape.fits(house.shape(*held.place)))
+        held.is_built_anew = held.is_built_anew or (shape is not None and not shape.fits(house.look(*held.place).shape))
         held.newest = house.newest_write(*held.place)
         held.writes.append(write)
         return result

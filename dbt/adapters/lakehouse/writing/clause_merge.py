@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.lakehouse.bridge.merging import stores_whole_rows
+from dbt.adapters.lakehouse.bridge.stored import StoredTable
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
@@ -23,18 +24,21 @@ from dbt.adapters.lakehouse.writing.frames import kept, types_of, viewed
 class ClauseMerge:
     """One attempt. `source` and `target` are views of the model's rows and of the stored rows that `house` has read.
 
-    `types` are the table's columns; `identity` are the columns that identify a record.
+    `identity` are the columns that identify a record.
     """
 
     house: Warehouse
-    schema: str
-    identifier: str
     config: ModelConfig
+    stored: StoredTable
     source: str
     target: str
     columns: Sequence[str]
     identity: Sequence[str]
-    types: Mapping[str, str]
+
+    @cached_property
+    def types(self) -> Mapping[str, str]:
+        """Spark's type names of the table's columns."""
+        return self.stored.types
 
     @contextmanager
     def chosen(self, rows: Any) -> Iterator[tuple[Any, str]]:
@@ -65,12 +69,12 @@ class ClauseMerge:
     def _changed(self, given: Mapping[str, str]) -> Any:
         """The stored rows that the action changes, with their new values; null in columns that the table is about to gain."""
         assigned = [name for name, _ in self.config.clauses.assignments]
-        generated = {name.lower() for name in missing_names(self.house.generated(self.schema, self.identifier), assigned)}
+        generated = {name.lower() for name in missing_names(self.stored.generated, assigned)}
         types = {name: kind for name, kind in self.types.items() if name.lower() not in generated}
         added = [f"cast(null as {given[name]}) as {quoted(name)}" for name in missing_names(given, self.types)]
         expressions = [*assigned_columns(types, self.config.clauses), *added]
         changed = self.house.sql(rows_by_source(self.source, self.target, expressions, self.identity, self.config.clauses))
-        return self.house.computed(self.schema, self.identifier, changed)
+        return self.stored.computed(changed)
 
     def _whole(self, source: str, given: Mapping[str, str], updates: Sequence[str] | None) -> Any:
         """The model's rows with all columns; columns that are not updated keep the stored values."""
@@ -87,7 +91,7 @@ class ClauseMerge:
     def _check_action(self) -> None:
         """Refuse an update that the table's merge rules would not store unchanged."""
         name, ordering = self.config.name, self._ordering
-        if not stores_whole_rows(self.house, self.schema, self.identifier, self.config.options):
+        if not self.stored.stores_whole_rows(self.config.options):
             raise DbtDatabaseError(
                 f"{name}: not_matched_by_source_action 'update' stores rows as they are, and the table's payload class "
                 "(hoodie.datasource.write.payload.class) merges them with stored ones; use 'delete', or build the table without it"

@@ -53,13 +53,12 @@ def alter_text(relation: str, sql: str, changes: ViewChanges) -> str:
 
 def changes_of(warehouse: Warehouse, schema: str, identifier: str, sql: str, config: ModelConfig) -> ViewChanges:
     """Options that a model no longer sets stay; a full refresh keeps them too."""
-    table = warehouse.table(schema, identifier)
+    stored = warehouse.look(schema, identifier)
     keys = config.record_key, config.partition_by, config.ordering_fields
     wanted = TableShape(*keys, config.hive_style, config.table_type, version=config.table_version)
-    same = warehouse.shape(schema, identifier).fits(wanted)
-    stored = warehouse.stored_options(schema, identifier)
-    options = {key: value for key, value in config.options.items() if stored.get(key) != value}
-    return ViewChanges(not same, (table.config.materialized_query or "").strip() != sql.strip(), options)
+    before = stored.options
+    options = {key: value for key, value in config.options.items() if before.get(key) != value}
+    return ViewChanges(not stored.shape.fits(wanted), (stored.query or "").strip() != sql.strip(), options)
 
 
 def _listed(names: Sequence[str]) -> str:

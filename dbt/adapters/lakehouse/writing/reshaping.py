@@ -64,7 +64,7 @@ class Reshaping:
             ) from cause
 
     def _query(self, columns: Sequence[str]) -> str:
-        if not self.warehouse.shape(self.schema, self.identifier).deletes_softly:
+        if not self.warehouse.look(self.schema, self.identifier).shape.deletes_softly:
             return f"select {', '.join(columns)} from {self._name}"
         return f"select {', '.join([*columns, DELETED_AT])} from lakehouse_with_deleted({api.sql.quote_string(self._name)})"
 

@@ -15,10 +15,10 @@ from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of, put_back_build
 from dbt.adapters.lakehouse.bridge.describe import kept_savepoints
-from dbt.adapters.lakehouse.bridge.merging import merges_as_asked
 from dbt.adapters.lakehouse.bridge.named import in_config
-from dbt.adapters.lakehouse.bridge.outcomes import is_changed_since_read, run_again
+from dbt.adapters.lakehouse.bridge.outcomes import is_changed_since_read, retried, run_again
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
+from dbt.adapters.lakehouse.bridge.stored import StoredTable
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import ColumnPlan, plan_columns, quoted, resolve, resolve_paths
 from dbt.adapters.lakehouse.config.clauses import SOURCE, TARGET
@@ -36,7 +36,6 @@ from lakehouse_engine.api.names import DELETED_AT
 from lakehouse_engine.api.options import conflict_retries
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from lakehouse_engine.api.frames import Members
 
@@ -74,18 +73,18 @@ class TableWriter:
         """
         if existing is not None:
             existing = self.warehouse.told_kind(self.schema, self.identifier)  # a hook may have dropped it, or put another relation there
-        is_table = existing in ("table", "materialized_view")
-        if is_table and hasattr(frame, "toArrow"):
-            frame = self.warehouse.computed(self.schema, self.identifier, frame)
+        stored = self._stored if existing in ("table", "materialized_view") else None
+        if stored is not None and hasattr(frame, "toArrow"):
+            frame = stored.computed(frame)
         check_increments(self.warehouse, self.config, frame, (self.schema, self.identifier))
-        with self._without_deletions(frame, is_table) as staying, self._within(staying, within) as rows:
+        with self._without_deletions(frame, stored) as staying, self._within(staying, within) as rows:
             writer = self if within is None else with_fields(self, build=self._build)
-            return writer._replace(rows, existing, is_table)
+            return writer._replace(rows, existing, stored)
 
-    def _replace(self, frame: Any, existing: str | None, is_table: bool) -> Any:
+    def _replace(self, frame: Any, existing: str | None, stored: StoredTable | None) -> Any:
         if existing is None:
             return self.create(frame)
-        if is_table and self._fits(frame):
+        if stored is not None and self._fits(stored, frame):
             # Rules that the new rows may break are lifted first; rules that the old rows may break are set afterwards.
             self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
             if self.build is not None:
@@ -97,7 +96,7 @@ class TableWriter:
             if self.build is None:
                 put_back_build(self.warehouse, self.warehouse.table(self.schema, self.identifier), None)
             return written
-        if is_table:
+        if stored is not None:
             self._check_nothing_is_kept()
         if not self.warehouse.moves_tables:
             return self._copied_into_place(frame)
@@ -105,14 +104,17 @@ class TableWriter:
         return self._create(self.identifier, frame, self._check_nothing_is_kept)
 
     @contextmanager
-    def _without_deletions(self, frame: Any, is_table: bool) -> Iterator[Any]:
+    def _without_deletions(self, frame: Any, stored: StoredTable | None) -> Iterator[Any]:
         """Rows of a build from nothing: what a merge into an empty table would leave, so that both give the same table."""
         if self.config.delete_condition is None or self.config.materialized != "incremental":
             yield frame
             return
         with kept(self.warehouse, frame) as (rows, source):
-            stays = is_table and self._fits(frame)
-            staying, _ = self._split(rows, source, self._identity if stays else self._identity_anew(self._shape(columns_of(frame))))
+            if stored is not None and self._fits(stored, frame):
+                identity: Sequence[str] = stored.identity(self.config.options)
+            else:
+                identity = self._identity_anew(self._shape(columns_of(frame)))
+            staying, _ = self._split(rows, source, identity)
             yield staying
 
     @contextmanager
@@ -168,15 +170,9 @@ class TableWriter:
             version=self.config.table_version,
         )
 
-    def _fits(self, frame: Any) -> bool:
-        shape = self.warehouse.shape(self.schema, self.identifier)
-        return shape.fits(self._shape(columns_of(frame))) and self._keeps_index() and self._merges_as_asked()
-
-    def _keeps_index(self) -> bool:
-        return self.warehouse.keeps_index(self.schema, self.identifier, self.config.options)
-
-    def _merges_as_asked(self) -> bool:
-        return merges_as_asked(self.warehouse, self.schema, self.identifier, self.config.options)
+    def _fits(self, stored: StoredTable, frame: Any) -> bool:
+        given = self.config.options
+        return stored.shape.fits(self._shape(columns_of(frame))) and stored.keeps_index(given) and stored.merges_as_asked(given)
 
     # -- increments
 
@@ -206,8 +202,7 @@ class TableWriter:
 
             def write(house: Warehouse, target: str, expected: Any) -> Any:
                 self._check_stored_outside(house, source, target, columns)
-                place = (house, self.schema, self.identifier, self.config)
-                one = ClauseMerge(*place, source, target, columns, identity, self._table_types())
+                one = ClauseMerge(house, self.config, self._stored, source, target, columns, identity)
                 with one.chosen(rows) as (chosen, view):
                     staying, more = self._split(chosen, view, identity)
                     if self.config.clauses.by_source == "delete":
@@ -248,14 +243,15 @@ class TableWriter:
 
     def snapshot(self, staged: Any, columns: SnapshotColumns) -> Any:
         """Apply a snapshot's staged changes: close rows, add rows. `staged` has `dbt_change_type` and dbt's helper columns."""
-        staged = self._typed(staged)
+        table = self._stored
+        staged = api.frames.with_types_of(staged, table.schema)
         stored = staged.selectExpr(*(quoted(name) for name in columns_of(staged) if not _helper(name)))
-        self._check_shape(stored)
-        plan, met = self._met(stored, "append_new_columns")
+        self._check_shape(table, stored)
+        plan, met = self._met(table, stored, "append_new_columns")
         with kept(self.warehouse, staged.selectExpr(*plan.select, "dbt_change_type")) as (_, source):
-            types, table = types_of(stored.selectExpr(*plan.select)), self._table_types()
+            types, known = types_of(stored.selectExpr(*plan.select)), table.types
             # The write refuses another type with a clear error.
-            values = {name: f"{TARGET}.{quoted(name)}" for name, kind in types.items() if table.get(name) == kind}
+            values = {name: f"{TARGET}.{quoted(name)}" for name, kind in types.items() if known.get(name) == kind}
             values |= {name: one.of_stored(f"{TARGET}.{quoted(name)}") for name, one in met.items() if not one.changes}
             batch = self.warehouse.sql(snapshot_changes(source, self._name, list(types), values, columns))
             return self._put("upsert", batch, EVOLVE if plan.evolve else {}, merge_update_columns=[columns.valid_to])
@@ -274,6 +270,11 @@ class TableWriter:
         return f"{quoted(self.schema)}.{quoted(self.identifier)}"
 
     @property
+    def _stored(self) -> StoredTable:
+        """The table as it is now."""
+        return self.warehouse.look(self.schema, self.identifier)
+
+    @property
     def _build(self) -> str:
         return build_of(self.metadata["dbt.invocation_id"], self.metadata["dbt.node"])
 
@@ -287,12 +288,14 @@ class TableWriter:
                 table = self.warehouse.table(self.schema, self.identifier)
                 return getattr(table, operation)(rows, options=given, extra_metadata=dict(self.metadata), **{**more, **read})
 
+            if not self.uniques:
+                return retried(write)
             return self._unique.put(operation, rows, self._records(operation, given), house, more, write)
 
     def _records(self, operation: str, given: Mapping[str, str]) -> Sequence[str]:
         """Columns by which a write keeps one row; empty if every row is stored."""
         keeps_one = operation == "upsert" or given.get(_COMBINE_KEY) == "true"
-        return self.warehouse.identity(self.schema, self.identifier, given) if keeps_one else ()
+        return self._stored.identity(given) if keeps_one else ()
 
     @property
     def _unique(self) -> UniqueWrites:
@@ -305,20 +308,18 @@ class TableWriter:
         Dropped or retyped stored columns need a commit before it. The model is computed before that commit, and if the write fails the
         table gets its columns back.
         """
-        computed = self.warehouse.computable(self.schema, self.identifier, columns_of(frame))
+        stored = self._stored
+        computed = stored.computable(columns_of(frame))
         if computed:
             frame = frame.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in computed.items()))
-        self._check_shape(frame)
-        frame = self._typed(frame)
-        if self.config.deletes_softly and not self.warehouse.shape(self.schema, self.identifier).deletes_softly:
-            self.warehouse.delete_softly(self.schema, self.identifier)
-        # A shorter limit is checked for incoming rows; stored ones keep theirs until the table is rebuilt.
-        self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
-        plan, _ = self._met(frame, self.config.on_schema_change)
+        self._check_shape(stored, frame)
+        frame = api.frames.with_types_of(frame, stored.schema)  # for `null` and `array()` of the model
+        stored = self._with_rules(stored)
+        plan, _ = self._met(stored, frame, self.config.on_schema_change)
         batch = selected(frame, plan.select)
         if computed:
             # Check values as the table will store them.
-            batch = self.warehouse.computed(self.schema, self.identifier, batch.drop(*computed))
+            batch = stored.computed(batch.drop(*computed))
         if plan.reshape is None:
             yield batch, dict(EVOLVE) if plan.evolve else {}
             return
@@ -333,9 +334,18 @@ class TableWriter:
                     reshaping.take_back(reshaped, error)
                 raise
 
-    def _check_shape(self, frame: Any) -> None:
-        mine, wanted = self.warehouse.shape(self.schema, self.identifier), self._shape(columns_of(frame))
-        check_shape(self.config.name, mine, wanted, self._keeps_index, self._merges_as_asked, self._rebuild)
+    def _with_rules(self, stored: StoredTable) -> StoredTable:
+        """The table after the model's rules are set. A shorter limit is checked for incoming rows; stored ones keep theirs until the table
+        is rebuilt.
+        """
+        softens = self.config.deletes_softly and not stored.shape.deletes_softly
+        if softens:
+            self.warehouse.delete_softly(self.schema, self.identifier)
+        limits = self.warehouse.limit(self.schema, self.identifier, self.lengths, only_longer=True)
+        return self._stored if softens or limits else stored
+
+    def _check_shape(self, stored: StoredTable, frame: Any) -> None:
+        check_shape(self.config.name, stored, self._shape(columns_of(frame)), self.config.options, self._rebuild)
 
     @property
     def _rebuild(self) -> str:
@@ -358,13 +368,13 @@ class TableWriter:
 
     def _check_condition(self, condition: str, source: str, columns: Sequence[str]) -> None:
         known = {name.lower() for name in columns}
-        absent = {name: kind for name, kind in self._table_types().items() if name.lower() not in known}
+        absent = {name: kind for name, kind in self._stored.types.items() if name.lower() not in known}
         check_condition(self.warehouse, self.config, condition, source, absent)
 
     @property
     def _identity(self) -> Sequence[str]:
         """Columns that identify a record."""
-        return self.warehouse.identity(self.schema, self.identifier, self.config.options)
+        return self._stored.identity(self.config.options)
 
     def _identity_anew(self, shape: TableShape) -> Sequence[str]:
         """Columns that identify a record of a new table."""
@@ -421,24 +431,16 @@ class TableWriter:
         if self.config.merge_update_columns:
             return resolve(self.config.merge_update_columns, columns, "merge_update_columns", self.config.name)
         if self.config.merge_exclude_columns:
-            known = list(dict.fromkeys([*columns, *self._table_types()]))
+            known = list(dict.fromkeys([*columns, *self._stored.types]))
             excluded = set(resolve(self.config.merge_exclude_columns, known, "merge_exclude_columns", self.config.name))
             fixed = {name.lower() for name in self.config.record_key}
             return [name for name in columns if name not in excluded and name.lower() not in fixed]
         return None
 
-    def _met(self, frame: Any, policy: str) -> tuple[ColumnPlan, Mapping[str, Members]]:
+    def _met(self, stored: StoredTable, frame: Any, policy: str) -> tuple[ColumnPlan, Mapping[str, Members]]:
         """How the frame's columns fit the table's, and which of them have different members."""
-        table = self.warehouse.table(self.schema, self.identifier).schema
-        found = api.frames.members(table, frame, follows=policy == "sync_all_columns")
-        return plan_columns(self.config.name, policy, _spark_types(table), types_of(frame), found), found
-
-    def _typed(self, frame: Any) -> Any:
-        """The frame with the table's types where the model has none (`null`, `array()`)."""
-        return api.frames.with_types_of(frame, self.warehouse.table(self.schema, self.identifier).schema)
-
-    def _table_types(self) -> dict[str, str]:
-        return _spark_types(self.warehouse.table(self.schema, self.identifier).schema)
+        found = api.frames.members(stored.schema, frame, follows=policy == "sync_all_columns")
+        return plan_columns(self.config.name, policy, stored.types, types_of(frame), found), found
 
     @contextmanager
     def _checked(self, frame: Any) -> Iterator[Any]:
@@ -459,8 +461,3 @@ def commit_metadata(model: Mapping[str, Any], invocation_id: str, dbt_version: s
 def _helper(name: str) -> bool:
     lowered = name.lower()
     return lowered in ("dbt_change_type", "dbt_unique_key") or lowered.startswith("dbt_unique_key_")
-
-
-def _spark_types(schema: pa.Schema) -> dict[str, str]:
-    """Spark's type names of a table's columns."""
-    return {item.name: api.types.spark_name(item.type) for item in schema}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.lakehouse.bridge.named import in_config
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
+from dbt.adapters.lakehouse.bridge.stored import StoredTable
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import resolve
 from dbt.adapters.lakehouse.config.model_config import ModelConfig
@@ -84,24 +85,20 @@ def check_predicates(
         )
 
 
-def check_shape(
-    model: str,
-    mine: TableShape,
-    wanted: TableShape,
-    keeps_index: Callable[[], bool],
-    merges_as_asked: Callable[[], bool],
-    rebuild: str,
-) -> None:
-    """Raise `DbtDatabaseError` if a table's keys or layout differ from what its model wants. `rebuild` names the way out."""
-    for config, stored, asked in (
+def check_shape(model: str, stored: StoredTable, wanted: TableShape, options: Mapping[str, str], rebuild: str) -> None:
+    """Raise `DbtDatabaseError` if a table's keys or layout differ from what its model wants, with the options of its write. `rebuild` names
+    the way out.
+    """
+    mine = stored.shape
+    for config, built, asked in (
         ("unique_key (the record key)", mine.record_key, wanted.record_key),
         ("partition_by", mine.partition_by, wanted.partition_by),
         ("ordering_fields", mine.ordering_fields, wanted.ordering_fields),
         ("table_type", (mine.table_type,), (wanted.table_type,)),
     ):
-        if not same_names(stored, asked):
+        if not same_names(built, asked):
             raise DbtDatabaseError(
-                f"{model}: {config} is {list(asked) or 'none'} but the table was built with {list(stored) or 'none'}; {rebuild}"
+                f"{model}: {config} is {list(asked) or 'none'} but the table was built with {list(built) or 'none'}; {rebuild}"
             )
     if wanted.partition_by and mine.hive_style != wanted.hive_style:
         raise DbtDatabaseError(
@@ -117,12 +114,12 @@ def check_shape(
         raise DbtDatabaseError(
             f"{model}: deletes is hard but the table keeps deleted rows (deletes: soft); {rebuild}, without them, or set deletes: soft"
         )
-    if not keeps_index():
+    if not stored.keeps_index(options):
         raise DbtDatabaseError(
             f"{model}: index (or the number of its buckets, or their field) is not that of the table, and would not find each key where it"
             f" is stored; {rebuild}"
         )
-    if not merges_as_asked():
+    if not stored.merges_as_asked(options):
         raise DbtDatabaseError(
             f"{model}: the payload class (hoodie.datasource.write.payload.class) is not that of the table, which keeps one for its life;"
             f" {rebuild}"

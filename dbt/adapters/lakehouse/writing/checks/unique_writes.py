@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.adapters.lakehouse.bridge.merging import keeps_newest, keeps_newest_anew
 from dbt.adapters.lakehouse.bridge.outcomes import retried, run_again
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
 from dbt.adapters.lakehouse.columns import resolve, resolve_paths
@@ -32,7 +31,7 @@ class UniqueWrites:
 
     def check(self, rows: Any, identity: Sequence[str]) -> None:
         """Refuse rows of a new table that repeat values that have to be unique."""
-        self._check_all(rows, identity, keeps_newest_anew(self.warehouse, self.config.options))
+        self._check_all(rows, identity, self.warehouse.keeps_newest_anew(self.config.options))
 
     def _check_all(self, rows: Any, identity: Sequence[str], by_ordering: bool) -> None:
         """`by_ordering`: only the newest row of a record counts."""
@@ -86,7 +85,7 @@ class UniqueWrites:
             seen = (house or self.warehouse) if reads_itself else self.warehouse.pinned()
             waiting = nullcontext() if reads_itself else self.warehouse.locked(self.schema, self.identifier)
             with waiting, viewed(self.warehouse, rows) as source, self._stored(seen) as stored:
-                known = self.warehouse.table(self.schema, self.identifier).schema.names
+                known = self.warehouse.look(self.schema, self.identifier).schema.names
                 for unique in uniques:
                     if missing_names(unique.columns, known):
                         check_unique(seen, self.config.name, unique, f"select * from {source}", None, identity)
@@ -98,7 +97,7 @@ class UniqueWrites:
         return run_again(attempt, 0 if reads_itself else conflict_retries(self.config.options))
 
     def _keeps_newest(self) -> bool:
-        return keeps_newest(self.warehouse, self.schema, self.identifier, self.config.options)
+        return self.warehouse.look(self.schema, self.identifier).keeps_newest(self.config.options)
 
     def _stored(self, seen: Warehouse) -> AbstractContextManager[str]:
         return viewed(self.warehouse, seen.stored_rows(self.schema, self.identifier))
