@@ -17,6 +17,7 @@ from lakehouse_engine.catalog.places import Place, check_vacant, clear_place, wh
 from lakehouse_engine.catalog.records import Comments, StoredView
 from lakehouse_engine.catalog.schema_drop import SCHEMA_FILE, STAGES, VIEWS, SchemaDrop
 from lakehouse_engine.compat import UTC, StrEnum
+from lakehouse_engine.engine import REQUESTS_AT_ONCE, LocalRunner, TaskRunner, looking_runner
 from lakehouse_engine.errors import (
     PropertiesError,
     RelationNotFoundError,
@@ -170,12 +171,27 @@ class Catalog:
             return found[0]
         raise _not_found(name, is_view=found is not None)
 
+    def queries(self, schema: str) -> dict[RelationName, str | None]:
+        """Every table of a schema, sorted, with its query if it is a materialized view; one file a table is read. Raises
+        `RelationNotFoundError` without the schema.
+        """
+        stored = self._schema(schema)
+        names = [RelationName(stored, one) for one in self._directories(stored)]
+        found = self._requests.run(self._query, names, name="find tables")
+        return {name: query for name, (is_table, query) in zip(names, found, strict=True) if is_table}
+
     def materialized_query(self, name: RelationName) -> str | None:
         """Query of a materialized view; None for other tables and for one that cannot be read."""
+        return self._query(name)[1]
+
+    def _query(self, name: RelationName) -> tuple[bool, str | None]:
+        """Whether it is a table, and its query."""
         try:
-            return parse_config(self.storage.read(f"{name.path}/{PROPERTIES}")).materialized_query
-        except (StoredFileNotFoundError, PropertiesError):
-            return None
+            return True, parse_config(self.storage.read(f"{name.path}/{PROPERTIES}")).materialized_query
+        except StoredFileNotFoundError:
+            return False, None
+        except PropertiesError:
+            return True, None
 
     def check_free(self, name: RelationName) -> None:
         """Raise `TableExistsError` if a table or view has the name, and `SqlError` for a name that no directory or file can have."""
@@ -422,7 +438,14 @@ class Catalog:
             return None
 
     def _table_names(self, schema: str) -> list[str]:
-        return [name for name in self._directories(schema) if has_file(self.storage, f"{schema}/{name}/{PROPERTIES}")]
+        names = self._directories(schema)
+        there = self._requests.run(lambda name: has_file(self.storage, f"{schema}/{name}/{PROPERTIES}"), names, name="find tables")
+        return [name for name, is_table in zip(names, there, strict=True) if is_table]
+
+    @property
+    def _requests(self) -> TaskRunner:
+        """Runner for small questions to the storage, of which an object store answers several at once."""
+        return looking_runner(LocalRunner(1, waiting=REQUESTS_AT_ONCE), self.storage)
 
     def _directories(self, schema: str) -> list[str]:
         return [entry.name for entry in self.storage.list(schema) if entry.is_directory and not entry.name.startswith(".")]

@@ -139,10 +139,10 @@ def test_requests_of_a_large_file(s3_store: Store, proxy: Proxy, kind: str) -> N
 
 _MERGED = "{{ config(materialized='incremental', unique_key='id') }} select id from values (1) as given(id)"
 MODELS = {
-    "merged": (67, _MERGED),
-    "quiet": (42, f"{_MERGED} {{% if is_incremental() %}} where false {{% endif %}}"),
-    "plain": (66, "{{ config(materialized='table') }} select 1 as id"),
-    "seen": (22, "select 1 as id"),
+    "merged": (64, _MERGED),
+    "quiet": (39, f"{_MERGED} {{% if is_incremental() %}} where false {{% endif %}}"),
+    "plain": (63, "{{ config(materialized='table') }} select 1 as id"),
+    "seen": (19, "select 1 as id"),
 }
 """Models, and the requests that `dbt run` may make for one of them."""
 

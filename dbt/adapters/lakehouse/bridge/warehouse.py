@@ -222,19 +222,18 @@ class Warehouse:
         found = self.catalog.find_schema(schema)
         if found is None:
             return []
-        tables = [(name.name, self._table_kind(name)) for name in self.catalog.tables(found)]
+        tables = [(name.name, _table_kind(query)) for name, query in self.catalog.queries(found).items()]
         names = tables + [(name.name, "view") for name in self.catalog.views(found)]
         taken = {name.lower() for name, _ in names}
         functions = api.warehouse.Functions(self.catalog).names(found)
         return sorted(names + [(name.name, "function") for name in functions if name.name.lower() not in taken])
 
-    def _table_kind(self, name: RelationName) -> str:
-        return "table" if self.catalog.materialized_query(name) is None else "materialized_view"
-
     def told_kind(self, schema: str, identifier: str) -> str | None:
         """`kind`, with materialized views told from other tables."""
         kind = self.kind(schema, identifier)
-        return self._table_kind(self.catalog.table(RelationName(schema, identifier))) if kind == "table" else kind
+        if kind != "table":
+            return kind
+        return _table_kind(self.catalog.materialized_query(self.catalog.table(RelationName(schema, identifier))))
 
     def forget_query(self, schema: str, identifier: str) -> None:
         """Turn a materialized view into a table."""
@@ -393,3 +392,7 @@ class Warehouse:
         replacing = None if may_go is None else creation.replacing(self, name, may_go)
         _, result = api.warehouse.make_filled(self.catalog, name, fill, may_go=replacing, lock_timeout_ms=timeout)
         return result
+
+
+def _table_kind(query: str | None) -> str:
+    return "table" if query is None else "materialized_view"
