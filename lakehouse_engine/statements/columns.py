@@ -51,7 +51,7 @@ def add_columns(run: Execution, statement: AddColumns) -> None:
     nested = tuple(one for one in statement.columns if "." in one.name)
     kept = _new_constraints(run.pins.name(statement.name), statement.columns, nested)
     for one in nested:
-        check_is_free(generated_of(table, table.schema), tuple(one.name.split(".")), "cannot be added")
+        check_is_free(generated_of(table.config, table.schema), tuple(one.name.split(".")), "cannot be added")
     changes = table.schema
     for column in statement.columns:
         changes = _with_column(changes, column)
@@ -167,7 +167,7 @@ def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
 
 
 def _check_type_stays(table: HoodieTable, path: Path) -> None:
-    check_is_free(generated_of(table, table.schema), path, "keeps its type")
+    check_is_free(generated_of(table.config, table.schema), path, "keeps its type")
     one = table.config.constraints.generated_as(path[0])
     if one is not None:
         message = f"{path[0]!r} keeps its type: it is GENERATED ALWAYS AS ({one.expression}), which may have other values in another one"
@@ -217,7 +217,7 @@ def drop_columns(run: Execution, statement: DropColumns) -> Any:
     gone = _stored_paths(table, statement)
     if not gone:
         return None
-    generated = [one for one in generated_of(table, table.schema) if (one.column,) not in gone]
+    generated = [one for one in generated_of(table.config, table.schema) if (one.column,) not in gone]
     for path in gone:
         _check_is_free(table, path, "cannot be dropped")
         check_is_free(generated, path, "cannot be dropped")
@@ -247,7 +247,7 @@ def rename_column(run: Execution, statement: RenameColumn) -> Any:
     path: Path = tuple(statement.column.split("."))
     _check_is_free(table, path, "keeps its name")
     path = _stored_path(table, statement.column, False) or path
-    check_is_free(generated_of(table, table.schema), path, "keeps its name")
+    check_is_free(generated_of(table.config, table.schema), path, "keeps its name")
     siblings = list(table.schema) if len(path) == 1 else children(field_at(table.schema, path[:-1])[1].type)
     check_names([field.with_name(statement.new_name) if field.name == path[-1] else field for field in siblings], ".".join(path[:-1]))
     check_reserved(pa.schema([pa.field(statement.new_name, pa.bool_())]))

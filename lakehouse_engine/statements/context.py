@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,9 @@ from lakehouse_engine.catalog.catalog import Catalog
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.errors import UnsupportedSqlError
+from lakehouse_engine.files.schema import user_schema
+from lakehouse_engine.model.constraints import Generated
+from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.spark.abilities import abilities_of
 from lakehouse_engine.spark.frames.statement_views import Pins, Reads
 from lakehouse_engine.sql.binding.needs import EVERYTHING, Needs
@@ -27,6 +31,32 @@ ONE_ROW_A_KEY = {"lakehouse.duplicate.source.keys": "ERROR"}
 """Options of a write whose rows must not be combined by key, such as rows that move to another partition."""
 EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 """Options of a write that may add columns."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table of which a statement changes rows. `state` is what it was when the statement began; writes go through `handle`."""
+
+    handle: HoodieTable
+    state: TableState
+
+    @property
+    def config(self) -> TableConfig:
+        return self.state.config
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """User columns, in canonical Arrow types."""
+        return user_schema(self.state)
+
+    @property
+    def keys_are_global(self) -> bool:
+        """True if a record key is unique in the table, False if only in each partition."""
+        return self.handle.keys_are_global
+
+    @property
+    def generated(self) -> tuple[Generated, ...]:
+        return self.config.constraints.generated_among(self.schema.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +86,15 @@ class Execution:
         """The table that a statement changes. Raises as `table`, and `UnsupportedSqlError` for a materialized view."""
         name = self.catalog.table(self.pins.name(parts))
         table = self.open_table(name)
-        if table.config.materialized_query is not None:
+        if table.seen.config.materialized_query is not None:
             message = f"{name} is a materialized view: change what it reads and REFRESH MATERIALIZED VIEW {name}, or ALTER its query"
             raise UnsupportedSqlError(message, relation=name)
         return table
+
+    def changes_rows(self, parts: Parts) -> Target:
+        """The table of which a statement changes rows. Raises as `changed`."""
+        table = self.changed(parts)
+        return Target(table, table.seen)
 
     def query(self, text: str) -> DataFrame:
         """Rows of a query over the current states of its tables."""

@@ -18,6 +18,7 @@ from pyspark.sql.types import DataType, DecimalType, IntegralType, NullType, Num
 
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.model.constraints import Constraints
+from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.record.nested import field_at
 from lakehouse_engine.record.spark_types import spark_name
 from lakehouse_engine.spark.probing import resolved
@@ -27,7 +28,6 @@ from lakehouse_engine.sql.grammar.statements import Assignments, Insert, Merge, 
 from lakehouse_engine.statements.assignable import may_store
 from lakehouse_engine.statements.columns import constrain
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.table import HoodieTable
 
 Defaults = Mapping[str, str]
 """Expressions by lower-case column name, cast to the column's type."""
@@ -110,9 +110,9 @@ def _first_line(error: PySparkException) -> str:
     return str(error).strip().split("\n")[0]
 
 
-def defaults_of(table: HoodieTable, schema: pa.Schema) -> Defaults:
+def defaults_of(config: TableConfig, schema: pa.Schema) -> Defaults:
     """Defaults of existing columns; another writer may have dropped a column and left its default."""
-    constraints = table.config.constraints
+    constraints = config.constraints
     texts = ((field, constraints.default_of(field.name)) for field in schema)
     return {field.name.lower(): _typed(text, field.type) for field, text in texts if text is not None}
 

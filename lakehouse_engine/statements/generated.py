@@ -30,7 +30,6 @@ from lakehouse_engine.sql.grammar.lexer import quote_name, significant
 from lakehouse_engine.sql.grammar.statements import Assignments, Insert
 from lakehouse_engine.statements.assignable import may_store
 from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.create import TableSpec
 
 _OF_THE_MOMENT = frozenset({
@@ -167,9 +166,9 @@ def check_is_free(columns: Iterable[Generated], path: Path, what: str) -> None:
             raise UnsupportedSqlError(message, column=".".join(path))
 
 
-def generated_of(table: HoodieTable, schema: pa.Schema) -> tuple[Generated, ...]:
+def generated_of(config: TableConfig, schema: pa.Schema) -> tuple[Generated, ...]:
     """Generated columns of a table with columns `schema`."""
-    return table.config.constraints.generated_among(schema.names)
+    return config.constraints.generated_among(schema.names)
 
 
 def left_to_default(statement: Insert, names: Sequence[str], columns: Iterable[Generated]) -> list[str]:

@@ -18,6 +18,7 @@ from lakehouse_engine.model.write_stats import WriteResult
 
 if TYPE_CHECKING:
     from lakehouse_engine.commit.expected import ExpectedState
+    from lakehouse_engine.model.table_config import TableConfig
     from lakehouse_engine.statements.context import Execution
     from lakehouse_engine.table import HoodieTable
 
@@ -37,9 +38,9 @@ def held(run: Execution, query: str) -> Iterator[DataFrame]:
         rows.unpersist()
 
 
-def check_has_places(table: HoodieTable, refused: DuplicateKeyError) -> None:
+def check_has_places(config: TableConfig, refused: DuplicateKeyError) -> None:
     """Raise `refused`, the error of the change by key, if rows have no meta columns with their position."""
-    if not table.config.populates_meta_fields:
+    if not config.populates_meta_fields:
         raise refused
 
 

@@ -27,7 +27,7 @@ from lakehouse_engine.sql.grammar.statements import Delete, DropPartitions, Inse
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY
 from lakehouse_engine.statements.defaults import assigned, defaults_of, given_names, queried, with_absent
-from lakehouse_engine.statements.generated import completed, generated_of, left_to_default, unassigned
+from lakehouse_engine.statements.generated import completed, left_to_default, unassigned
 from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, check_fields, conformed, edited
 from lakehouse_engine.statements.rows.by_row import PLACE, by_row, check_has_places, held
 from lakehouse_engine.statements.rows.moving import check_arrivals, may_move
@@ -35,19 +35,18 @@ from lakehouse_engine.statements.rows.partition_clause import check_clause, part
 
 if TYPE_CHECKING:
     from lakehouse_engine.commit.expected import ExpectedState
-    from lakehouse_engine.statements.context import Execution
-    from lakehouse_engine.table import HoodieTable
+    from lakehouse_engine.statements.context import Execution, Target
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
     """Columns by position (or list, or name), cast to the table's types; missing ones are computed, get defaults, or are null."""
-    table = run.changed(statement.name)
+    table = run.changes_rows(statement.name)
     schema = table.schema
     return _inserted(run, statement, table, _rows_of(run, statement, table, schema), schema)
 
 
-def _rows_of(run: Execution, statement: Insert, table: HoodieTable, schema: pa.Schema) -> DataFrame:
+def _rows_of(run: Execution, statement: Insert, table: Target, schema: pa.Schema) -> DataFrame:
     check_clause(statement, table.config)
-    defaults, generated = defaults_of(table, schema), generated_of(table, schema)
+    defaults, generated = defaults_of(table.config, schema), table.generated
     query, has_defaults = queried(run, statement, schema, defaults)
     left_out = left_to_default(statement, given_names(statement, schema), generated) if has_defaults else []
     rows = _shaped(query, statement, schema).drop(*left_out)
@@ -61,7 +60,7 @@ def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
     """
     shaped = []
     for one in statement.inserts:
-        table = run.changed(one.name)
+        table = run.changes_rows(one.name)
         schema = table.schema
         shaped.append((one, table, _rows_of(run, one, table, schema), schema))
     done: dict[str, WriteResult] = {}
@@ -84,29 +83,29 @@ def _saying(done: Mapping[str, WriteResult], name: str) -> Iterator[None]:
         raise SqlError(message, relation=name) from error
 
 
-def _inserted(run: Execution, statement: Insert, table: HoodieTable, rows: DataFrame, schema: pa.Schema) -> WriteResult:
+def _inserted(run: Execution, statement: Insert, table: Target, rows: DataFrame, schema: pa.Schema) -> WriteResult:
     """`schema` is the table's, to which the rows were cast."""
     if statement.replaced is not None:
         return _replace_where(run, table, statement.name, statement.replaced, rows, schema)
     expected = run.expected(statement.name)
     if not statement.overwrite:
-        return table.insert(rows, options=EVOLVE, expected=expected)
+        return table.handle.insert(rows, options=EVOLVE, expected=expected)
     if statement.partition and not statement.dynamic:
         named = partition_of(run, table, statement.partition)
-        return table.insert_overwrite(rows, options=EVOLVE, replace_partitions=[named], expected=expected)
+        return table.handle.insert_overwrite(rows, options=EVOLVE, replace_partitions=[named], expected=expected)
     mode = run.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "STATIC") or "STATIC"
     if statement.dynamic or mode.upper() == "DYNAMIC":
-        return table.insert_overwrite(rows, options=EVOLVE, expected=expected)
-    return table.insert_overwrite_table(rows, options=EVOLVE, expected=expected)
+        return table.handle.insert_overwrite(rows, options=EVOLVE, expected=expected)
+    return table.handle.insert_overwrite_table(rows, options=EVOLVE, expected=expected)
 
 
 def _replace_where(
-    run: Execution, table: HoodieTable, name: Parts, condition: str, rows: DataFrame, schema: pa.Schema
+    run: Execution, table: Target, name: Parts, condition: str, rows: DataFrame, schema: pa.Schema
 ) -> WriteResult:
     """Replace the stored rows for which the condition holds. New rows must satisfy it too, or nothing is written."""
     gone = Delete(name, None, condition)
-    checked = _checked(run, completed(rows, generated_of(table, schema), schema, table.config), schema, name, condition)
-    return table.replace_rows(checked, replaced=_chosen(run, gone, PLACE), options=EVOLVE, expected=_expected(run, gone))
+    checked = _checked(run, completed(rows, table.generated, schema, table.config), schema, name, condition)
+    return table.handle.replace_rows(checked, replaced=_chosen(run, gone, PLACE), options=EVOLVE, expected=_expected(run, gone))
 
 
 def _checked(run: Execution, rows: DataFrame, schema: pa.Schema, name: Parts, condition: str) -> DataFrame:
@@ -170,15 +169,15 @@ def _cast(column: Column, field: pa.Field) -> Column:
 
 def delete(run: Execution, statement: Delete) -> WriteResult:
     """Delete the rows for which the condition holds, by their stored keys."""
-    table = run.changed(statement.name)
+    table = run.changes_rows(statement.name)
     if statement.condition is None:
-        return table.insert_overwrite_table(table.schema.empty_table())
+        return table.handle.insert_overwrite_table(table.schema.empty_table())
     rows = _chosen(run, statement, [RECORD_KEY, PARTITION_PATH])
     try:
-        return table.delete(rows, given_keys=True, single_rows=True, expected=_expected(run, statement))
+        return table.handle.delete(rows, given_keys=True, single_rows=True, expected=_expected(run, statement))
     except RepeatedKeyError as error:
-        check_has_places(table, error)
-        return by_row(table, table.schema.empty_table(), _chosen(run, statement, PLACE), _expected(run, statement))
+        check_has_places(table.config, error)
+        return by_row(table.handle, table.schema.empty_table(), _chosen(run, statement, PLACE), _expected(run, statement))
 
 
 def _chosen(run: Execution, statement: Delete, columns: Sequence[str]) -> DataFrame:
@@ -189,11 +188,11 @@ def _chosen(run: Execution, statement: Delete, columns: Sequence[str]) -> DataFr
 
 def update(run: Execution, statement: Update) -> WriteResult:
     """Upsert the rows for which the condition holds, with the assigned columns changed, under their stored keys."""
-    table = run.changed(statement.name)
-    schema, generated = table.schema, generated_of(table, table.schema)
+    table = run.changes_rows(statement.name)
+    schema, generated = table.schema, table.generated
     _check_assigned(statement, table, schema)
     target = _target(run, statement)
-    assignments = assigned(unassigned(statement.assignments, generated), defaults_of(table, schema))
+    assignments = assigned(unassigned(statement.assignments, generated), defaults_of(table.config, schema))
     assignments = by_field_names(assignments, schema, partial(run.types_of, source=target))
     assigning = {tuple(name.lower().split(".")): text for name, text in assignments}
     edits = Edits(assigned=assigning, checks=not casts_refuse(run.spark))
@@ -206,22 +205,22 @@ def update(run: Execution, statement: Update) -> WriteResult:
         if moves:
             return _moved(run, statement, table, f"select {RECORD_KEY}, {PARTITION_PATH}, {columns} from {target}{where}")
         rows = run.query(f"select {RECORD_KEY}, {columns} from {target}{where}")
-        return table.upsert(rows, given_keys=True, as_given=True, single_rows=True, expected=_expected(run, statement))
+        return table.handle.upsert(rows, given_keys=True, as_given=True, single_rows=True, expected=_expected(run, statement))
     except RepeatedKeyError as error:
-        check_has_places(table, error)
+        check_has_places(table.config, error)
         named = ", ".join((RECORD_KEY, *PLACE))
         return _updated_rows(run, statement, table, f"select {named}, {columns} from {target}{where}", moves=moves)
 
 
-def _updated_rows(run: Execution, statement: Update, table: HoodieTable, query: str, *, moves: bool) -> WriteResult:
+def _updated_rows(run: Execution, statement: Update, table: Target, query: str, *, moves: bool) -> WriteResult:
     """Update rows by position."""
     with held(run, query) as rows:
         if moves:
             _check_moves(run, statement, table, rows)
-        return by_row(table, rows.drop(*PLACE), rows.select(*PLACE), _expected(run, statement), given_keys=True)
+        return by_row(table.handle, rows.drop(*PLACE), rows.select(*PLACE), _expected(run, statement), given_keys=True)
 
 
-def _check_assigned(statement: Update, table: HoodieTable, schema: pa.Schema) -> None:
+def _check_assigned(statement: Update, table: Target, schema: pa.Schema) -> None:
     paths = [tuple(name.split(".")) for name, _ in statement.assignments]
     unknown = [path[0] for path in paths if path[0].lower() not in {field.lower() for field in schema.names}]
     if unknown:
@@ -231,12 +230,12 @@ def _check_assigned(statement: Update, table: HoodieTable, schema: pa.Schema) ->
         raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
 
 
-def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) -> WriteResult:
+def _moved(run: Execution, statement: Update, table: Target, query: str) -> WriteResult:
     """Update rows that may change partition: such a row is deleted from its old partition in the same commit."""
     with held(run, query) as rows:
         _check_moves(run, statement, table, rows)
         old, new = rows.select(RECORD_KEY, PARTITION_PATH), rows.drop(PARTITION_PATH)
-        return table.upsert(
+        return table.handle.upsert(
             new,
             delete_keys=old,
             given_keys=True,
@@ -247,9 +246,9 @@ def _moved(run: Execution, statement: Update, table: HoodieTable, query: str) ->
         )
 
 
-def _check_moves(run: Execution, statement: Update, table: HoodieTable, rows: DataFrame) -> None:
+def _check_moves(run: Execution, statement: Update, table: Target, rows: DataFrame) -> None:
     schema = table.schema
-    check_arrivals(run, statement.name, table, completed(rows, generated_of(table, schema), schema, table.config), rows)
+    check_arrivals(run, statement.name, table, completed(rows, table.generated, schema, table.config), rows)
 
 
 def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:
@@ -273,13 +272,13 @@ def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | 
 
 def truncate(run: Execution, statement: Truncate) -> WriteResult:
     """Delete all rows, or those of one partition."""
-    table = run.changed(statement.name)
+    table = run.changes_rows(statement.name)
     if statement.partition:
-        return table.delete_partitions([partition_of(run, table, statement.partition)])
-    return table.insert_overwrite_table(table.schema.empty_table())
+        return table.handle.delete_partitions([partition_of(run, table, statement.partition)])
+    return table.handle.insert_overwrite_table(table.schema.empty_table())
 
 
 def drop_partitions(run: Execution, statement: DropPartitions) -> WriteResult:
     """Delete all rows of the named partitions."""
-    table = run.changed(statement.name)
-    return table.delete_partitions([partition_of(run, table, partition) for partition in statement.partitions])
+    table = run.changes_rows(statement.name)
+    return table.handle.delete_partitions([partition_of(run, table, partition) for partition in statement.partitions])

@@ -18,6 +18,7 @@ from pyspark.sql.functions import lit
 from lakehouse_engine.errors import DuplicateKeyError, SqlError, UnsupportedSqlError
 from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.keys import RECORD_KEY
+from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.record.nested import with_new_fields
 from lakehouse_engine.record.schema import check_reserved
@@ -31,22 +32,21 @@ from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
 from lakehouse_engine.statements.columns import overlaps
 from lakehouse_engine.statements.context import Execution
 from lakehouse_engine.statements.defaults import Defaults, defaults_of, merged
-from lakehouse_engine.statements.generated import generated_of, unassigned
+from lakehouse_engine.statements.generated import unassigned
 from lakehouse_engine.statements.nested import NESTED, Edits, by_field_names, conformed, edited, in_fields_order, stored_value
 from lakehouse_engine.statements.rows.by_row import PLACE, check_has_places, held
 from lakehouse_engine.statements.rows.merge_writes import KEY, MergeRun, written_by_key, written_by_row
-from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
 
 
 def merge(run: Execution, statement: Merge) -> WriteResult:
     """Run a MERGE. Raises `DuplicateKeyError` if two source rows would write one key, `UnsupportedSqlError` with its reason."""
-    table = run.changed(statement.name)
-    _check_clauses(statement, table)
-    defaults, generated = defaults_of(table, table.schema), generated_of(table, table.schema)
+    table = run.changes_rows(statement.name)
+    _check_clauses(statement, table.config)
+    defaults, generated = defaults_of(table.config, table.schema), table.generated
     statement = merged(_without_defaults_of(generated, statement), defaults)
     source = run.query(f"select * from {statement.source}{_alias(statement.source_alias)}")
-    columns = MergeColumns.of(statement, table, source, defaults, generated)
+    columns = MergeColumns.of(statement, table.schema, source, defaults, generated)
     source = source.select("*", lit(True).alias(columns.present))
     target = run.target(statement.name, _needs(statement))
     # A named view is planned once, so that its `rand()` has one seed; Spark Connect plans a query again for each frame over it.
@@ -58,7 +58,7 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
         try:
             return written_by_key(writing, joined)
         except DuplicateKeyError as error:
-            check_has_places(table, error)
+            check_has_places(table.config, error)
             refused = error
     with held(run, _joined(statement, columns, target, given, (RECORD_KEY, *PLACE))) as joined:
         return written_by_row(writing, joined, refused)
@@ -108,8 +108,7 @@ def _alias(name: str | None) -> str:
     return "" if name is None else f" as {quote_name(name)}"
 
 
-def _check_clauses(statement: Merge, table: HoodieTable) -> None:
-    config = table.config
+def _check_clauses(statement: Merge, config: TableConfig) -> None:
     for clause in statement.clauses:
         for name, _ in clause.assignments or ():
             if clause.action == "insert" and "." in name:
@@ -147,13 +146,13 @@ class MergeColumns:
 
     @classmethod
     def of(
-        cls, statement: Merge, table: HoodieTable, source: DataFrame, defaults: Defaults, generated: Sequence[Generated]
+        cls, statement: Merge, stored: pa.Schema, source: DataFrame, defaults: Defaults, generated: Sequence[Generated]
     ) -> MergeColumns:
         """WITH SCHEMA EVOLUTION: adds source columns and nested fields that clauses with `*` or assignments by name ask for.
 
         Raises `SqlError` for an assignment to a column that neither side has, and typed errors for columns that a table cannot have.
         """
-        stored, evolves = table.schema, statement.schema_evolution
+        evolves = statement.schema_evolution
         known = {name.lower() for name in stored.names}
         given = {field.name.lower(): field for field in source.schema.fields}
         named = {name.lower().split(".")[0] for clause in statement.clauses for name, _ in clause.assignments or ()}

@@ -18,10 +18,9 @@ from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.spark.generated import with_generated
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause
-from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution
+from lakehouse_engine.statements.context import EVOLVE, ONE_ROW_A_KEY, Execution, Target
 from lakehouse_engine.statements.rows.by_row import PLACE, by_row
 from lakehouse_engine.statements.rows.moving import check_arrivals, may_move
-from lakehouse_engine.table import HoodieTable
 
 if TYPE_CHECKING:
     from lakehouse_engine.statements.rows.merge import MergeColumns
@@ -35,7 +34,7 @@ class MergeRun:
 
     run: Execution
     statement: Merge
-    table: HoodieTable
+    table: Target
     columns: MergeColumns
     generated: Sequence[Generated]
 
@@ -51,7 +50,7 @@ def written_by_key(merge: MergeRun, joined: DataFrame) -> WriteResult:
     keys = joined.where(joined[columns.clause].isin(changes.leaving)).select(*KEY).distinct() if changes.leaving else None
     given_keys = not table.config.record_key_fields
     names = [*([RECORD_KEY] if given_keys else []), *map(quote_name, columns.schema.names)]
-    return table.upsert(
+    return table.handle.upsert(
         changes.rows.select(*names),
         delete_keys=keys,
         given_keys=given_keys,
@@ -78,7 +77,7 @@ def written_by_row(merge: MergeRun, joined: DataFrame, refused: DuplicateKeyErro
     _check_inserted(merge, changes.rows.where(changes.rows[RECORD_KEY].isNull()), stored, refused)
     rows = changes.rows.select(*map(quote_name, columns.schema.names))
     expected = merge.run.expected(merge.statement.name)
-    return by_row(table, rows, stored.select(*PLACE).distinct(), expected, options=changes.options)
+    return by_row(table.handle, rows, stored.select(*PLACE).distinct(), expected, options=changes.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class _Changes:
         """Raises as `check_arrivals`."""
         table, columns, clauses = merge.table, merge.columns, list(enumerate(merge.statement.clauses))
         rows = _rows_to_write(merge, joined)
-        options = ONE_ROW_A_KEY if columns.schema == table.schema else {**ONE_ROW_A_KEY, **EVOLVE}
+        options = ONE_ROW_A_KEY if columns.schema == columns.stored else {**ONE_ROW_A_KEY, **EVOLVE}
         moving = [number for number, clause in clauses if _may_move(clause, table, columns)]
         if moving:
             changed = joined.where(joined[RECORD_KEY].isNotNull())
@@ -115,7 +114,7 @@ def _rows_to_write(merge: MergeRun, joined: DataFrame) -> DataFrame:
     return rows
 
 
-def _may_move(clause: MergeClause, table: HoodieTable, columns: MergeColumns) -> bool:
+def _may_move(clause: MergeClause, table: Target, columns: MergeColumns) -> bool:
     """True if rows that the clause updates may leave their partition, from which they must be deleted."""
     assigned = columns.given if clause.assignments is None else [name for name, _ in clause.assignments]
     return clause.action == "update" and may_move(table, assigned)
@@ -163,6 +162,6 @@ def _check_inserted(merge: MergeRun, new: DataFrame, changed: DataFrame, refused
         raise _other(refused, f"{message}: let ON say that keys are equal, and no more. Nothing was written", table)
 
 
-def _other(refused: DuplicateKeyError, message: str, table: HoodieTable) -> DuplicateKeyError:
+def _other(refused: DuplicateKeyError, message: str, table: Target) -> DuplicateKeyError:
     """Error to raise if a change by row is wrong too: the one of the change by key, unless that only said that keys repeat."""
     return DuplicateKeyError(message, table=table.config.name) if isinstance(refused, RepeatedKeyError) else refused

@@ -19,24 +19,22 @@ from lakehouse_engine.spark.schema import free_name
 from lakehouse_engine.sql.binding.needs import Needs, rows_where
 from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.references import Parts
-from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.statements.generated import generated_of
-from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.statements.context import Execution, Target
 
 _PLACE = [RECORD_KEY, PARTITION_PATH]
 _MOST = 100
 """Number of partitions above which stored rows of all partitions are read."""
 
 
-def may_move(table: HoodieTable, assigned: Iterable[str]) -> bool:
+def may_move(table: Target, assigned: Iterable[str]) -> bool:
     """True if rows with these columns assigned may belong to another partition, where their key belongs to another row."""
     changed = {name.split(".")[0].lower() for name in assigned}
-    changed |= {one.column.lower() for one in generated_of(table, table.schema) if any(one.uses(name) for name in changed)}
+    changed |= {one.column.lower() for one in table.generated if any(one.uses(name) for name in changed)}
     roots = {name.split(".")[0].lower() for name in table.config.partition_fields}
     return bool(changed & roots) and not table.keys_are_global
 
 
-def check_arrivals(run: Execution, name: Parts, table: HoodieTable, moved: DataFrame, changed: DataFrame) -> None:
+def check_arrivals(run: Execution, name: Parts, table: Target, moved: DataFrame, changed: DataFrame) -> None:
     """Raise `DuplicateKeyError` if a row would move to a partition that holds another row of its key.
 
     A row that the statement itself moves away or deletes does not count, unless it is newer by the ordering fields, which readers follow.
@@ -77,7 +75,7 @@ def _arrivals(run: Execution, moved: DataFrame, leaving: pa.Table, to: str, valu
     return _with_values(found, own, "now", f"moved.{RECORD_KEY}", f"place.{quote_name(to)} as {PARTITION_PATH}")
 
 
-def _places(table: HoodieTable, moved: DataFrame) -> tuple[pa.Table, str]:
+def _places(table: Target, moved: DataFrame) -> tuple[pa.Table, str]:
     """Current paths of rows, their new partition columns, and their new paths in the named column."""
     roots = {one.split(".")[0] for one in table.config.partition_fields}
     fields = [field for field in table.schema if field.name in roots]
@@ -87,7 +85,7 @@ def _places(table: HoodieTable, moved: DataFrame) -> tuple[pa.Table, str]:
     return found.append_column(to, key_generator_of(table.config).partition_paths(typed)), to
 
 
-def _needs(table: HoodieTable, arriving: Sequence[str], columns: Sequence[str]) -> Needs:
+def _needs(table: Target, arriving: Sequence[str], columns: Sequence[str]) -> Needs:
     """Rows of these partitions, if their paths give plain column values and are few; with their places and `columns`."""
     rules = path_rules(table.state, table.schema)
     told = [None if rules is None else rules.values(path) for path in arriving]

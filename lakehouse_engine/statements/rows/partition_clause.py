@@ -15,8 +15,7 @@ from lakehouse_engine.errors import PartitionValueError, SqlError
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.spark.schema import to_spark_type
 from lakehouse_engine.sql.grammar.statements import Insert, Value
-from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.table import HoodieTable
+from lakehouse_engine.statements.context import Execution, Target
 
 Clause = tuple[tuple[str, Value], ...]
 
@@ -39,7 +38,7 @@ def _check_once(names: Sequence[str]) -> None:
         raise SqlError(f"PARTITION names {twice!r} twice", column=twice)
 
 
-def partition_of(run: Execution, table: HoodieTable, clause: Clause) -> Mapping[str, pa.Scalar]:
+def partition_of(run: Execution, table: Target, clause: Clause) -> Mapping[str, pa.Scalar]:
     """The clause's partition, as a write takes it.
 
     Values are cast like in Spark. Raises `PartitionValueError` for one that its column cannot hold, `SqlError` for a column named twice.
