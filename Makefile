@@ -156,11 +156,11 @@ object-store: setup $(java-of-lane) ## tables and dbt in a bucket of a local S3 
 	LAKEHOUSE_STORE=$${LAKEHOUSE_STORE:-s3} $(PYTEST) $(STORE_SUITES) $(call limit,120) || status=1; \
 	exit $$status
 
-# Half an hour on two cores; not part of `test`. Where a server cannot be had its tests are skipped.
+# Half an hour on two cores; not part of `test`. Where a server cannot be had its tests are skipped. Of the suites over a bucket a share is run.
 object-store-others: setup java object-store-others-setup ## the same over servers that speak as Azure and Google do
 	@status=0; \
 	LAKEHOUSE_EMULATORS=$(EMULATORS) $(PYTEST) tests/object_store/others || status=1; \
-	for store in az gs; do LAKEHOUSE_EMULATORS=$(EMULATORS) LAKEHOUSE_STORE=$$store $(PYTEST) $(STORE_SUITES) || status=1; done; \
+	for store in az gs; do LAKEHOUSE_EMULATORS=$(EMULATORS) LAKEHOUSE_STORE=$$store $(PYTEST) $(STORE_SUITES) --seconds=600 || status=1; done; \
 	exit $$status
 
 # A quarter of an hour on two cores, and 280 MB; not part of `test`.
