@@ -197,24 +197,25 @@ def generated_columns(state: TableState) -> list[str]:
 
 def computable(state: TableState, columns: Iterable[str]) -> dict[str, str]:
     """Generated columns, with types, that are not among `columns` but whose sources all are."""
+    if not state.config.constraints.generated:
+        return {}
     schema = user_schema(state)
     return {one.column: spark_name(schema.field(one.column).type) for one in _computable(state.config, schema, columns)}
 
 
 def computed(state: TableState, rows: DataFrame) -> DataFrame:
     """The rows with the columns of `computable`."""
+    if not state.config.constraints.generated:
+        return rows
     schema = user_schema(state)
     wanted = _computable(state.config, schema, rows.columns)
     return by_spark.generated.with_generated(rows, wanted, schema, state.config) if wanted else rows
 
 
 def _computable(config: TableConfig, schema: pa.Schema, columns: Iterable[str]) -> list[Generated]:
-    constraints = config.constraints
-    if not constraints.generated:
-        return []
     known = {name.lower() for name in columns}
     return [
         one
-        for one in constraints.generated_among(schema.names)
+        for one in config.constraints.generated_among(schema.names)
         if one.column.lower() not in known and known >= {name.lower() for name in one.inputs}
     ]

@@ -192,6 +192,10 @@ class Catalog:
             return False, None
         except PropertiesError:
             return True, None
+        except StorageError:
+            if has_file(self.storage, f"{name.path}/{PROPERTIES}"):
+                raise
+            return False, None  # a directory of that name
 
     def check_free(self, name: RelationName) -> None:
         """Raise `TableExistsError` if a table or view has the name, and `SqlError` for a name that no directory or file can have."""

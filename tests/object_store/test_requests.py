@@ -150,7 +150,7 @@ MODELS = {
 @pytest.mark.dbt
 @pytest.mark.timeout(1200)
 def test_requests_of_dbt(s3_store: Store, proxy: Proxy, tmp_path: Path) -> None:
-    """What a model asks of its table before it writes takes one look, however many questions that are."""
+    """What a plain model asks of its table before it writes takes one look, however many questions that are."""
     place, spark = s3_store.place(f"r-{uuid.uuid4().hex}"), {"spark.driver.memory": "1g", "spark.master": "local[2]"}
     project = Project(tmp_path, {"spark_config": spark, "warehouse": place, "storage_options": options(s3_store, proxy)})
     for name, (_, text) in MODELS.items():

@@ -134,13 +134,31 @@ def test_statistics_count_no_rows_while_there_are_logs(tmp_path) -> None:
     schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
     table = Lakehouse(str(tmp_path)).create_table("s.t", schema=schema, record_key=["id"], table_type="mor")
     table.upsert(pa.table({"id": [1, 2], "n": [1, 1]}))
-    assert [statistics(table)[name] for name in ("rows", "files")] == [2, 1]
+    house = Warehouse(str(tmp_path))
+    assert [statistics(house.look("s", "t"))[name] for name in ("rows", "files")] == [2, 1]
     table.delete(pa.table({"id": [2]}))
     files = [path for path in (tmp_path / "s" / "t").iterdir() if path.suffix == ".parquet" or ".log." in path.name]
-    found = statistics(table)
+    found = statistics(house.look("s", "t"))
     assert (found["rows"], found["files"], found["bytes"]) == (None, 2, sum(path.stat().st_size for path in files))
     table.compact()
-    assert statistics(table)["rows"] == 1
+    assert statistics(house.look("s", "t"))["rows"] == 1
+
+
+def test_a_look_at_a_table_without_generated_columns_reads_no_commit(tmp_path) -> None:
+    """A table whose newest commit is torn can be built again by its model, which asks for such columns first."""
+    table = Lakehouse(str(tmp_path)).create_table("s.t", schema=pa.schema([("id", pa.int64())]), record_key=["id"])
+    written = table.upsert(pa.table({"id": [1, 2]}))
+    (tmp_path / "s" / "t" / ".hoodie" / f"{written.instant}.commit").write_bytes(b"torn")
+    stored, rows = Warehouse(str(tmp_path)).look("s", "t"), pa.table({"id": [3]})
+    assert stored.computable(["id"]) == {}
+    assert stored.computed(rows) is rows
+    assert stored.shape.record_key == ("id",)
+
+
+def test_a_directory_in_the_place_of_properties_is_no_table(tmp_path) -> None:
+    Lakehouse(str(tmp_path)).create_table("s.t", schema=pa.schema([("id", pa.int64())]), record_key=["id"])
+    (tmp_path / "s" / "odd" / ".hoodie" / "hoodie.properties").mkdir(parents=True)
+    assert Warehouse(str(tmp_path)).relations("s") == [("t", "table")]
 
 
 def test_defaults_of_the_profile_hold_for_tables_that_are_opened_by_name(tmp_path) -> None:

@@ -49,7 +49,7 @@ from dbt.adapters.lakehouse.writing.selection import Selected
 house = bridge.Warehouse({str(tmp_path)!r}, options={{"lakehouse.task.threads": 1}})
 house.create_schema("s")
 house.create_filled("s", "t", pa.table({{"id": [1], "name": ["a"]}}), bridge.TableShape(("id",), (), (), True), {{}}, {{}})
-describe.statistics(house.table("s", "t"))
+describe.statistics(house.look("s", "t"))
 report = operate(house, "verify", [Selected("t", "s", "t")], {{}})
 print(len(report.rows), report.failures, [name for name in ("pyspark", "py4j") if name in sys.modules])
 """

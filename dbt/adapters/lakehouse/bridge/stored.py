@@ -32,7 +32,7 @@ class StoredTable:
         """User columns, in canonical Arrow types."""
         return api.tables.user_schema(self.state)
 
-    @property
+    @cached_property
     def types(self) -> dict[str, str]:
         """Spark's type names of the columns."""
         return {item.name: api.types.spark_name(item.type) for item in self.schema}

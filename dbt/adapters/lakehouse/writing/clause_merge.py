@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
@@ -34,11 +33,6 @@ class ClauseMerge:
     target: str
     columns: Sequence[str]
     identity: Sequence[str]
-
-    @cached_property
-    def types(self) -> Mapping[str, str]:
-        """Spark's type names of the table's columns."""
-        return self.stored.types
 
     @contextmanager
     def chosen(self, rows: Any) -> Iterator[tuple[Any, str]]:
@@ -70,22 +64,22 @@ class ClauseMerge:
         """The stored rows that the action changes, with their new values; null in columns that the table is about to gain."""
         assigned = [name for name, _ in self.config.clauses.assignments]
         generated = {name.lower() for name in missing_names(self.stored.generated, assigned)}
-        types = {name: kind for name, kind in self.types.items() if name.lower() not in generated}
-        added = [f"cast(null as {given[name]}) as {quoted(name)}" for name in missing_names(given, self.types)]
+        types = {name: kind for name, kind in self.stored.types.items() if name.lower() not in generated}
+        added = [f"cast(null as {given[name]}) as {quoted(name)}" for name in missing_names(given, self.stored.types)]
         expressions = [*assigned_columns(types, self.config.clauses), *added]
         changed = self.house.sql(rows_by_source(self.source, self.target, expressions, self.identity, self.config.clauses))
         return self.stored.computed(changed)
 
     def _whole(self, source: str, given: Mapping[str, str], updates: Sequence[str] | None) -> Any:
         """The model's rows with all columns; columns that are not updated keep the stored values."""
-        absent = [f"cast(null as {self.types[name]}) as {quoted(name)}" for name in missing_names(self.types, given)]
+        absent = [f"cast(null as {self.stored.types[name]}) as {quoted(name)}" for name in missing_names(self.stored.types, given)]
         rows = f"select {', '.join([*map(quoted, given), *absent])} from {source}"
         if not absent and updates is None:
             return self.house.sql(rows)
-        added = [f"cast(null as {given[name]}) as {quoted(name)}" for name in missing_names(given, self.types)]
+        added = [f"cast(null as {given[name]}) as {quoted(name)}" for name in missing_names(given, self.stored.types)]
         stored = f"select {', '.join(['*', *added])} from {self.target}"
         moved = [*(given if updates is None else updates), *self._ordering]
-        names = [*given, *missing_names(self.types, given)]
+        names = [*given, *missing_names(self.stored.types, given)]
         return self.house.sql(updated(rows, names, stored, self.identity, moved))
 
     def _check_action(self) -> None:
@@ -100,7 +94,7 @@ class ClauseMerge:
         paths = [(root, path) for root, path in zip(ordering, self._paths, strict=True) if root.lower() in values]
         for root, path in paths:
             inside = path.removeprefix(root)
-            older = f"(cast(({values[root.lower()]}) as {self.types[root]})){inside}"
+            older = f"(cast(({values[root.lower()]}) as {self.stored.types[root]})){inside}"
             stored = f"{quoted(self.config.clauses.target)}.{quoted(root)}{inside}"
             lost = f"count(case when struct({older}) < struct({stored}) then 1 end)"
             many = self.house.sql(rows_by_source(self.source, self.target, [lost], self.identity, self.config.clauses)).collect()[0][0]
@@ -112,13 +106,13 @@ class ClauseMerge:
 
     @property
     def _paths(self) -> list[str]:
-        return resolve_paths(self.config.ordering_fields, list(self.types), "ordering_fields", self.config.name)
+        return resolve_paths(self.config.ordering_fields, list(self.stored.types), "ordering_fields", self.config.name)
 
     @property
     def _ordering(self) -> list[str]:
         """Top-level columns of the ordering fields."""
-        known = list(self.types)
+        known = list(self.stored.types)
         return [path if path in known else path.partition(".")[0] for path in self._paths]
 
     def _named(self, wanted: Sequence[str], config: str) -> list[str]:
-        return resolve(wanted, list(self.types), config, self.config.name)
+        return resolve(wanted, list(self.stored.types), config, self.config.name)

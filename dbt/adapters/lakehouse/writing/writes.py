@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtDatabaseError
@@ -16,7 +17,7 @@ from dbt_common.exceptions import DbtDatabaseError
 from dbt.adapters.lakehouse.bridge.builds import begin_build, build_of, put_back_build
 from dbt.adapters.lakehouse.bridge.describe import kept_savepoints
 from dbt.adapters.lakehouse.bridge.named import in_config
-from dbt.adapters.lakehouse.bridge.outcomes import is_changed_since_read, retried, run_again
+from dbt.adapters.lakehouse.bridge.outcomes import is_changed_since_read, run_again
 from dbt.adapters.lakehouse.bridge.shapes import TableShape
 from dbt.adapters.lakehouse.bridge.stored import StoredTable
 from dbt.adapters.lakehouse.bridge.warehouse import Warehouse
@@ -288,9 +289,7 @@ class TableWriter:
                 table = self.warehouse.table(self.schema, self.identifier)
                 return getattr(table, operation)(rows, options=given, extra_metadata=dict(self.metadata), **{**more, **read})
 
-            if not self.uniques:
-                return retried(write)
-            return self._unique.put(operation, rows, self._records(operation, given), house, more, write)
+            return self._unique.put(operation, rows, partial(self._records, operation, given), house, more, write)
 
     def _records(self, operation: str, given: Mapping[str, str]) -> Sequence[str]:
         """Columns by which a write keeps one row; empty if every row is stored."""

@@ -53,7 +53,7 @@ class UniqueWrites:
         self,
         operation: str,
         rows: Any,
-        identity: Sequence[str],
+        identity_of: Callable[[], Sequence[str]],
         house: Warehouse | None,
         more: Mapping[str, Any],
         write: Callable[..., Any],
@@ -61,6 +61,9 @@ class UniqueWrites:
         """Run `write` if the rows keep unique values unique. `more` are arguments of the operation; `house` is the reading that they came
         from, if it is not the model's.
         """
+        if not self.uniques:
+            return retried(write)
+        identity = identity_of()
         uniques = [one for one in self.uniques if not is_implied(one, identity)]
         if not uniques or operation == "insert_overwrite_table":
             if uniques:
