@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine.record import matching
-from lakehouse_engine.record.matching import matches
+from lakehouse_engine.record.matching import first_repeated, matches
 
 
 def expected(stored: pa.ChunkedArray, keys: pa.Array) -> tuple[list[int], list[int]]:
@@ -53,3 +53,13 @@ def test_many_are_joined_and_come_in_their_order(monkeypatch: pytest.MonkeyPatch
     assert stored.take(pa.array(at)).combine_chunks().equals(keys.take(pa.array(numbers)))
     assert len(at) == pc.sum(pc.is_in(stored, value_set=keys)).as_py()
 
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [([], None), (["a", "b"], None), (["a", "b", "c", "b", "a", "b"], ("a", 2)), (["c", "b", "b", "b"], ("b", 3))],
+)
+def test_the_first_repeated_key_is_told_with_its_number(keys: list[str], found: tuple[str, int] | None) -> None:
+    texts = pa.array(keys, pa.string())
+    assert first_repeated(texts) == found
+    assert first_repeated(pa.chunked_array([texts[:2], texts[2:]])) == found

@@ -20,9 +20,9 @@ ROWS = pa.table({"id": [1], "ts": [1]}, schema=SCHEMA)
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 
 
-def effect(tmp_path, operation, kind="cow", properties=None, options=None, **request) -> Effect:
+def effect(tmp_path, operation, kind="cow", properties=None, options=None, keys=("id",), **request) -> Effect:
     table = Lakehouse(str(tmp_path)).create_table(
-        "s.t", schema=SCHEMA, record_key=["id"], ordering_fields=["ts"], table_type=kind, properties=properties or {}
+        "s.t", schema=SCHEMA, record_key=keys, ordering_fields=["ts"] if keys else [], table_type=kind, properties=properties or {}
     )
     state = TableState.load(table.storage)
     asked = WriteRequest(operation, arrow_input(ROWS), WriteOptions.read({**(properties or {}), **(options or {})}), **request)
@@ -63,6 +63,19 @@ def test_inserts_into_logs_of_buckets_keep_one_row_a_key(tmp_path):
     assert effect(tmp_path / "mor", Op.BULK_INSERT, "mor", BUCKETS).combines
     found = effect(tmp_path / "cow", Op.BULK_INSERT, "cow", BUCKETS)
     assert (found.combines, found.makes_new_groups, found.looks_up) == (False, False, True)
+
+
+def test_rows_without_keys_are_never_combined(tmp_path):
+    found = effect(tmp_path, Op.BULK_INSERT, options={"hoodie.combine.before.insert": "true"}, keys=())
+    assert (found.combines, found.is_streamed) == (False, True)
+
+
+def test_inserts_meet_the_softly_deleted_rows_of_their_keys(tmp_path):
+    soft = {"lakehouse.deletes": "soft"}
+    found = effect(tmp_path / "insert", Op.INSERT, properties=soft)
+    assert (found.compares, found.looks_up) == (False, True)
+    found = effect(tmp_path / "bulk", Op.BULK_INSERT, properties=soft)
+    assert (found.makes_new_groups, found.looks_up) == (True, False)
 
 
 def test_rows_that_replace_numbered_ones_are_not_compared(tmp_path):
