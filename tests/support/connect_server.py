@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from tests.support.processes import HOST, SPARK_HOME, die_with_parent, free_port, stop, wait_for
+from tests.support.processes import HOST, SPARK_HOME, children, die_with_parent, free_port, stop, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +107,15 @@ class ConnectServer:
     def log(self) -> str:
         """The end of what the server said."""
         return (self.folder / "log").read_text(errors="replace")[-4000:]
+
+    def end_workers(self) -> None:
+        """End the daemons of Python workers, of which Spark leaves one of 50 MB for each session that has ended (SPARK-54055). No task may
+        be running; a session that asks for one again gets another.
+        """
+        assert self.process is not None
+        for one, command in children(self.process.pid):
+            if "pyspark.daemon" in command:
+                os.kill(one, signal.SIGTERM)
 
     def session(self, **conf: str) -> SparkSession:
         """A new session; the process is one for Spark Connect from here on."""

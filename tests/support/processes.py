@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -42,3 +43,14 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE)
+
+
+def children(pid: int) -> list[tuple[int, str]]:
+    """Processes that this one started and that have not ended, with their command lines."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid:
+                found.append((int(place.name), (place / "cmdline").read_text().replace("\0", " ")))
+    return found

@@ -60,12 +60,25 @@ def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="session")
-def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer | None]:
     if not connect_server.WANTED:
         yield None
         return
     with ConnectServer(tmp_path_factory.mktemp("connect") / "server", {**SPARK, "spark.driver.memory": "1500m"}) as running:
-        yield running.url
+        yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers(server: ConnectServer | None) -> Iterator[None]:
+    """Each command has a session of its own."""
+    yield
+    if server is not None:
+        server.end_workers()
+
+
+@pytest.fixture(scope="session")
+def connect_url(server: ConnectServer | None) -> str | None:
+    return None if server is None else server.url
 
 
 @pytest.fixture(scope="session")
