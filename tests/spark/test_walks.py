@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 from benchmarks.walks import ON_SPARK
+from tests.support.connect_server import classic_only
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@classic_only("the benchmark starts a Spark of its own")
 def test_actions_on_spark_are_walked() -> None:
     command = [sys.executable, "-m", "benchmarks.walks", *ON_SPARK, "--files"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
