@@ -30,8 +30,8 @@ from lakehouse_engine.sql.grammar.lexer import quote_name
 from lakehouse_engine.sql.grammar.references import Parts
 from lakehouse_engine.sql.grammar.statements import AddColumns, AlterColumn, ColumnDefinition, DropColumns, RenameColumn
 from lakehouse_engine.sql.grammar.types import arrow_type, constraints_of, max_length
-from lakehouse_engine.statements.context import Execution
-from lakehouse_engine.statements.generated import check_is_free, generated_of
+from lakehouse_engine.statements.context import Execution, Target
+from lakehouse_engine.statements.generated import check_is_free
 from lakehouse_engine.statements.nested import Edits, edited
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.write.alter import evolve_schema, set_constraints
@@ -51,15 +51,15 @@ def add_columns(run: Execution, statement: AddColumns) -> None:
     nested = tuple(one for one in statement.columns if "." in one.name)
     kept = _new_constraints(run.pins.name(statement.name), statement.columns, nested)
     for one in nested:
-        check_is_free(generated_of(table.config, table.schema), tuple(one.name.split(".")), "cannot be added")
+        check_is_free(table.generated, tuple(one.name.split(".")), "cannot be added")
     changes = table.schema
     for column in statement.columns:
         changes = _with_column(changes, column)
     new = [field for field in changes if field.name not in table.schema.names or field != table.schema.field(field.name)]
     places = [(tuple(one.name.split(".")), one.place.after) for one in statement.columns if one.place is not None]
     reduce(lambda schema, one: placed(schema, *one), places, changes)  # raises before anything is stored
-    constrain(table, lambda old: replace(old, max_length=(*old.max_length, *kept.max_length)))
-    evolve_schema(table.storage, pa.schema(new), places=places, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
+    constrain(table.handle, lambda old: replace(old, max_length=(*old.max_length, *kept.max_length)))
+    evolve_schema(table.handle.storage, pa.schema(new), places=places, lock_timeout_ms=LOCK_TIMEOUT_MS.default)
     comments = {column.name: column.comment for column in statement.columns if column.comment}
     if comments:
         run.catalog.set_comments(run.pins.name(statement.name), columns=comments)
@@ -147,7 +147,7 @@ def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
         _check_length(table, column, length)
     try:
         changed = evolve_schema(
-            table.storage, pa.schema([alone(table.schema, path[:-1], new)]), places=places, lock_timeout_ms=LOCK_TIMEOUT_MS.default
+            table.handle.storage, pa.schema([alone(table.schema, path[:-1], new)]), places=places, lock_timeout_ms=LOCK_TIMEOUT_MS.default
         )
     except SchemaIncompatibleError as error:
         if new == old:
@@ -155,7 +155,7 @@ def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
         message = _no_change(column, old, new, "files written before could not be read as that")
         raise SchemaIncompatibleError(message, column=column) from error
     if statement.type is not None and len(path) == 1:
-        constrain(table, lambda kept: kept.with_length(column, length))
+        constrain(table.handle, lambda kept: kept.with_length(column, length))
     asked = BY_NAME.get((statement.type or "").strip().lower())
     if changed is None and asked is not None and asked.exact is not None:
         message = f"the column {column!r} is {spark_name(old.type)}, as which Hudi stores {asked.name}, too: nothing was changed"
@@ -166,8 +166,8 @@ def _set_type(run: Execution, statement: AlterColumn, path: Path) -> None:
         logger.info("ALTER COLUMN %s changed nothing: it is %s and stands there already", column, spark_name(old.type))
 
 
-def _check_type_stays(table: HoodieTable, path: Path) -> None:
-    check_is_free(generated_of(table.config, table.schema), path, "keeps its type")
+def _check_type_stays(table: Target, path: Path) -> None:
+    check_is_free(table.generated, path, "keeps its type")
     one = table.config.constraints.generated_as(path[0])
     if one is not None:
         message = f"{path[0]!r} keeps its type: it is GENERATED ALWAYS AS ({one.expression}), which may have other values in another one"
@@ -189,13 +189,13 @@ def _set_nullable(run: Execution, statement: AlterColumn, nullable: bool) -> Non
         raise UnsupportedSqlError(message, column=statement.column)
     column = field_at(table.schema, (statement.column,))[1].name
     before = table.config.constraints
-    constrain(table, lambda old: old.with_not_null(column, not nullable))
+    constrain(table.handle, lambda old: old.with_not_null(column, not nullable))
     if nullable or before.is_not_null(column):
         return
     name = quote_name(run.target(statement.name))
     nulls = run.spark.sql(f"select {RECORD_KEY} from {name} where {quote_name(column)} is null").limit(1).toArrow()
     if nulls.num_rows:
-        constrain(table, lambda old: old.with_not_null(column, False))
+        constrain(table.handle, lambda old: old.with_not_null(column, False))
         example = nulls.column(0)[0].as_py()
         raise ConstraintError(
             f"the column {column!r} is null in stored rows, for example of the record key {example!r}; update them before it is NOT NULL",
@@ -203,7 +203,7 @@ def _set_nullable(run: Execution, statement: AlterColumn, nullable: bool) -> Non
         )
 
 
-def _check_length(table: HoodieTable, column: str, length: int) -> None:
+def _check_length(table: Target, column: str, length: int) -> None:
     old = table.config.constraints.length_of(column)
     if old is None or length < old:
         was = "any number of" if old is None else f"{old:,}"
@@ -217,22 +217,22 @@ def drop_columns(run: Execution, statement: DropColumns) -> Any:
     gone = _stored_paths(table, statement)
     if not gone:
         return None
-    generated = [one for one in generated_of(table.config, table.schema) if (one.column,) not in gone]
+    generated = [one for one in table.generated if (one.column,) not in gone]
     for path in gone:
         _check_is_free(table, path, "cannot be dropped")
         check_is_free(generated, path, "cannot be dropped")
     result = _rewrite(run, statement.name, table, Edits(dropped=frozenset(_folded(path) for path in gone)))
-    constrain(table, lambda old: reduce(Constraints.without, (path[0] for path in gone if len(path) == 1), old))
+    constrain(table.handle, lambda old: reduce(Constraints.without, (path[0] for path in gone if len(path) == 1), old))
     _forget_comments(run, statement.name, gone)
     return result
 
 
-def _stored_paths(table: HoodieTable, statement: DropColumns) -> list[Path]:
+def _stored_paths(table: Target, statement: DropColumns) -> list[Path]:
     found = [_stored_path(table, column, statement.if_exists) for column in statement.columns]
     return [path for path in found if path is not None]
 
 
-def _stored_path(table: HoodieTable, column: str, if_exists: bool) -> Path | None:
+def _stored_path(table: Target, column: str, if_exists: bool) -> Path | None:
     try:
         return field_at(table.schema, tuple(column.split(".")))[0]
     except SchemaIncompatibleError as error:
@@ -247,17 +247,17 @@ def rename_column(run: Execution, statement: RenameColumn) -> Any:
     path: Path = tuple(statement.column.split("."))
     _check_is_free(table, path, "keeps its name")
     path = _stored_path(table, statement.column, False) or path
-    check_is_free(generated_of(table.config, table.schema), path, "keeps its name")
+    check_is_free(table.generated, path, "keeps its name")
     siblings = list(table.schema) if len(path) == 1 else children(field_at(table.schema, path[:-1])[1].type)
     check_names([field.with_name(statement.new_name) if field.name == path[-1] else field for field in siblings], ".".join(path[:-1]))
     check_reserved(pa.schema([pa.field(statement.new_name, pa.bool_())]))
     constraints = table.config.constraints
     if len(path) == 1:
         # Set for both names while the rows are rewritten; a name without a column has no effect.
-        constrain(table, lambda old: _named(old, constraints, path[0], statement.new_name))
+        constrain(table.handle, lambda old: _named(old, constraints, path[0], statement.new_name))
     result = _rewrite(run, statement.name, table, Edits(renamed={_folded(path): statement.new_name}))
     if len(path) == 1:
-        constrain(table, lambda old: old.without(path[0]))
+        constrain(table.handle, lambda old: old.without(path[0]))
     _move_comments(run, statement.name, path, statement.new_name)
     return result
 
@@ -280,7 +280,7 @@ def overlaps(path: Path, fields: Iterable[str]) -> bool:
     return any(own == other[: len(own)] or other == own[: len(other)] for other in (_folded(tuple(one.split("."))) for one in fields))
 
 
-def _check_is_free(table: HoodieTable, path: Path, what: str) -> None:
+def _check_is_free(table: Target, path: Path, what: str) -> None:
     config = table.config
     if overlaps(path, (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)):
         message = f"{'.'.join(path)!r} is a key, partition or ordering column and {what}"
@@ -306,7 +306,7 @@ def _move_comments(run: Execution, parts: Parts, path: Path, new_name: str) -> N
         run.catalog.set_comments(run.pins.name(parts), columns={**dict.fromkeys(old, ""), **new})
 
 
-def _rewrite(run: Execution, parts: Parts, table: HoodieTable, edits: Edits) -> Any:
+def _rewrite(run: Execution, parts: Parts, table: Target, edits: Edits) -> Any:
     columns = []
     for field in table.schema:
         path = (field.name.lower(),)
@@ -316,4 +316,5 @@ def _rewrite(run: Execution, parts: Parts, table: HoodieTable, edits: Edits) -> 
     if hidden_column(table.config, table_schema(table.state)):
         columns.append(quote_name(DELETED_AT))
     rows = run.spark.sql(f"select {', '.join(columns)} from {quote_name(run.target(parts, deleted=True))}")
-    return table.insert_overwrite_table(rows, replace_schema=True, redefines=True, drop_deletions=False, expected=run.expected(parts))
+    expected = run.expected(parts)
+    return table.handle.insert_overwrite_table(rows, replace_schema=True, redefines=True, drop_deletions=False, expected=expected)

@@ -35,7 +35,7 @@ EVOLVE = {"hoodie.datasource.write.reconcile.schema": "true"}
 
 @dataclass(frozen=True)
 class Target:
-    """The table of which a statement changes rows. `state` is what it was when the statement began; writes go through `handle`."""
+    """The table that a statement changes. `state` is what it was when the statement began; writes go through `handle`."""
 
     handle: HoodieTable
     state: TableState
@@ -56,6 +56,7 @@ class Target:
 
     @property
     def generated(self) -> tuple[Generated, ...]:
+        """The generated columns."""
         return self.config.constraints.generated_among(self.schema.names)
 
 
@@ -82,19 +83,15 @@ class Execution:
         """The table that a statement names. Raises `TableNotFoundError`."""
         return self.open_table(self.catalog.table(self.pins.name(parts)))
 
-    def changed(self, parts: Parts) -> HoodieTable:
+    def changed(self, parts: Parts) -> Target:
         """The table that a statement changes. Raises as `table`, and `UnsupportedSqlError` for a materialized view."""
         name = self.catalog.table(self.pins.name(parts))
         table = self.open_table(name)
-        if table.seen.config.materialized_query is not None:
+        found = Target(table, table.seen)
+        if found.config.materialized_query is not None:
             message = f"{name} is a materialized view: change what it reads and REFRESH MATERIALIZED VIEW {name}, or ALTER its query"
             raise UnsupportedSqlError(message, relation=name)
-        return table
-
-    def changes_rows(self, parts: Parts) -> Target:
-        """The table of which a statement changes rows. Raises as `changed`."""
-        table = self.changed(parts)
-        return Target(table, table.seen)
+        return found
 
     def query(self, text: str) -> DataFrame:
         """Rows of a query over the current states of its tables."""

@@ -50,7 +50,7 @@ def set_default(run: Execution, statement: SetDefault) -> None:
     if statement.default is not None:
         wanted = replace(table.config.constraints, defaults=((column, statement.default),))
         check_defaults(run, run.pins.name(statement.name), wanted, table.schema)
-    constrain(table, lambda old: old.with_default(column, statement.default))
+    constrain(table.handle, lambda old: old.with_default(column, statement.default))
 
 
 def check_defaults(run: Execution, name: object, constraints: Constraints, schema: pa.Schema) -> None:

@@ -166,11 +166,6 @@ def check_is_free(columns: Iterable[Generated], path: Path, what: str) -> None:
             raise UnsupportedSqlError(message, column=".".join(path))
 
 
-def generated_of(config: TableConfig, schema: pa.Schema) -> tuple[Generated, ...]:
-    """Generated columns of a table with columns `schema`."""
-    return config.constraints.generated_among(schema.names)
-
-
 def left_to_default(statement: Insert, names: Sequence[str], columns: Iterable[Generated]) -> list[str]:
     """Generated columns for which an INSERT's query (with columns `names`) says DEFAULT, so that they are computed.
 

@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 def insert(run: Execution, statement: Insert) -> WriteResult:
     """Columns by position (or list, or name), cast to the table's types; missing ones are computed, get defaults, or are null."""
-    table = run.changes_rows(statement.name)
-    schema = table.schema
-    return _inserted(run, statement, table, _rows_of(run, statement, table, schema), schema)
+    table = run.changed(statement.name)
+    return _inserted(run, statement, table, _rows_of(run, statement, table))
 
 
-def _rows_of(run: Execution, statement: Insert, table: Target, schema: pa.Schema) -> DataFrame:
+def _rows_of(run: Execution, statement: Insert, table: Target) -> DataFrame:
     check_clause(statement, table.config)
-    defaults, generated = defaults_of(table.config, schema), table.generated
+    schema = table.schema
+    defaults = defaults_of(table.config, schema)
     query, has_defaults = queried(run, statement, schema, defaults)
-    left_out = left_to_default(statement, given_names(statement, schema), generated) if has_defaults else []
+    left_out = left_to_default(statement, given_names(statement, schema), table.generated) if has_defaults else []
     rows = _shaped(query, statement, schema).drop(*left_out)
     return with_absent(rows, schema, defaults)
 
@@ -60,13 +60,12 @@ def multi_insert(run: Execution, statement: MultiInsert) -> list[WriteResult]:
     """
     shaped = []
     for one in statement.inserts:
-        table = run.changes_rows(one.name)
-        schema = table.schema
-        shaped.append((one, table, _rows_of(run, one, table, schema), schema))
+        table = run.changed(one.name)
+        shaped.append((one, table, _rows_of(run, one, table)))
     done: dict[str, WriteResult] = {}
-    for one, table, rows, schema in shaped:
+    for one, table, rows in shaped:
         with _saying(done, ".".join(one.name)):
-            done[".".join(one.name)] = _inserted(run, one, table, rows, schema)
+            done[".".join(one.name)] = _inserted(run, one, table, rows)
     return list(done.values())
 
 
@@ -83,10 +82,10 @@ def _saying(done: Mapping[str, WriteResult], name: str) -> Iterator[None]:
         raise SqlError(message, relation=name) from error
 
 
-def _inserted(run: Execution, statement: Insert, table: Target, rows: DataFrame, schema: pa.Schema) -> WriteResult:
-    """`schema` is the table's, to which the rows were cast."""
+def _inserted(run: Execution, statement: Insert, table: Target, rows: DataFrame) -> WriteResult:
+    """Write rows that were cast to the table's types."""
     if statement.replaced is not None:
-        return _replace_where(run, table, statement.name, statement.replaced, rows, schema)
+        return _replace_where(run, table, statement.name, statement.replaced, rows)
     expected = run.expected(statement.name)
     if not statement.overwrite:
         return table.handle.insert(rows, options=EVOLVE, expected=expected)
@@ -99,12 +98,11 @@ def _inserted(run: Execution, statement: Insert, table: Target, rows: DataFrame,
     return table.handle.insert_overwrite_table(rows, options=EVOLVE, expected=expected)
 
 
-def _replace_where(
-    run: Execution, table: Target, name: Parts, condition: str, rows: DataFrame, schema: pa.Schema
-) -> WriteResult:
+def _replace_where(run: Execution, table: Target, name: Parts, condition: str, rows: DataFrame) -> WriteResult:
     """Replace the stored rows for which the condition holds. New rows must satisfy it too, or nothing is written."""
     gone = Delete(name, None, condition)
-    checked = _checked(run, completed(rows, table.generated, schema, table.config), schema, name, condition)
+    whole = completed(rows, table.generated, table.schema, table.config)
+    checked = _checked(run, whole, table.schema, name, condition)
     return table.handle.replace_rows(checked, replaced=_chosen(run, gone, PLACE), options=EVOLVE, expected=_expected(run, gone))
 
 
@@ -169,7 +167,7 @@ def _cast(column: Column, field: pa.Field) -> Column:
 
 def delete(run: Execution, statement: Delete) -> WriteResult:
     """Delete the rows for which the condition holds, by their stored keys."""
-    table = run.changes_rows(statement.name)
+    table = run.changed(statement.name)
     if statement.condition is None:
         return table.handle.insert_overwrite_table(table.schema.empty_table())
     rows = _chosen(run, statement, [RECORD_KEY, PARTITION_PATH])
@@ -188,9 +186,9 @@ def _chosen(run: Execution, statement: Delete, columns: Sequence[str]) -> DataFr
 
 def update(run: Execution, statement: Update) -> WriteResult:
     """Upsert the rows for which the condition holds, with the assigned columns changed, under their stored keys."""
-    table = run.changes_rows(statement.name)
+    table = run.changed(statement.name)
     schema, generated = table.schema, table.generated
-    _check_assigned(statement, table, schema)
+    _check_assigned(statement, table)
     target = _target(run, statement)
     assignments = assigned(unassigned(statement.assignments, generated), defaults_of(table.config, schema))
     assignments = by_field_names(assignments, schema, partial(run.types_of, source=target))
@@ -220,11 +218,11 @@ def _updated_rows(run: Execution, statement: Update, table: Target, query: str, 
         return by_row(table.handle, rows.drop(*PLACE), rows.select(*PLACE), _expected(run, statement), given_keys=True)
 
 
-def _check_assigned(statement: Update, table: Target, schema: pa.Schema) -> None:
-    paths = [tuple(name.split(".")) for name, _ in statement.assignments]
-    unknown = [path[0] for path in paths if path[0].lower() not in {field.lower() for field in schema.names}]
+def _check_assigned(statement: Update, table: Target) -> None:
+    paths, names = [tuple(name.split(".")) for name, _ in statement.assignments], table.schema.names
+    unknown = [path[0] for path in paths if path[0].lower() not in {name.lower() for name in names}]
     if unknown:
-        raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}", column=unknown[0])
+        raise SqlError(f"the table has no column {unknown[0]!r}; it has {', '.join(names)}", column=unknown[0])
     keys = [".".join(path) for path in paths if overlaps(path, table.config.record_key_fields)]
     if keys:
         raise UnsupportedSqlError(f"UPDATE cannot change the key column {keys[0]!r}; delete the row and insert it anew", column=keys[0])
@@ -247,8 +245,7 @@ def _moved(run: Execution, statement: Update, table: Target, query: str) -> Writ
 
 
 def _check_moves(run: Execution, statement: Update, table: Target, rows: DataFrame) -> None:
-    schema = table.schema
-    check_arrivals(run, statement.name, table, completed(rows, table.generated, schema, table.config), rows)
+    check_arrivals(run, statement.name, table, completed(rows, table.generated, table.schema, table.config), rows)
 
 
 def _expected(run: Execution, statement: Update | Delete) -> ExpectedState | None:
@@ -272,7 +269,7 @@ def _target(run: Execution, statement: Update | Delete, names: frozenset[str] | 
 
 def truncate(run: Execution, statement: Truncate) -> WriteResult:
     """Delete all rows, or those of one partition."""
-    table = run.changes_rows(statement.name)
+    table = run.changed(statement.name)
     if statement.partition:
         return table.handle.delete_partitions([partition_of(run, table, statement.partition)])
     return table.handle.insert_overwrite_table(table.schema.empty_table())
@@ -280,5 +277,5 @@ def truncate(run: Execution, statement: Truncate) -> WriteResult:
 
 def drop_partitions(run: Execution, statement: DropPartitions) -> WriteResult:
     """Delete all rows of the named partitions."""
-    table = run.changes_rows(statement.name)
+    table = run.changed(statement.name)
     return table.handle.delete_partitions([partition_of(run, table, partition) for partition in statement.partitions])

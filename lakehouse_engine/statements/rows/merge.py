@@ -41,7 +41,7 @@ from lakehouse_engine.view.table_state import TableState
 
 def merge(run: Execution, statement: Merge) -> WriteResult:
     """Run a MERGE. Raises `DuplicateKeyError` if two source rows would write one key, `UnsupportedSqlError` with its reason."""
-    table = run.changes_rows(statement.name)
+    table = run.changed(statement.name)
     _check_clauses(statement, table.config)
     defaults, generated = defaults_of(table.config, table.schema), table.generated
     statement = merged(_without_defaults_of(generated, statement), defaults)
@@ -53,7 +53,7 @@ def merge(run: Execution, statement: Merge) -> WriteResult:
     given = run.pins.keep(source)
     statement = _by_field_names(run, statement, columns, target, given)
     run.narrow(statement.name, lambda state: _partitions_read(statement, state))
-    writing = MergeRun(run, statement, table, columns, generated)
+    writing = MergeRun(run, statement, table, columns)
     with held(run, _joined(statement, columns, target, given, KEY)) as joined:
         try:
             return written_by_key(writing, joined)

@@ -12,7 +12,6 @@ from pyspark.sql.functions import col, count, expr, lit
 from pyspark.sql.functions import max as greatest
 
 from lakehouse_engine.errors import DuplicateKeyError, RepeatedKeyError
-from lakehouse_engine.model.constraints import Generated
 from lakehouse_engine.model.keys import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.spark.generated import with_generated
@@ -30,13 +29,12 @@ KEY = (RECORD_KEY, PARTITION_PATH)
 
 @dataclass(frozen=True, slots=True)
 class MergeRun:
-    """One MERGE. `columns` are those that it writes, `generated` the table's generated columns."""
+    """One MERGE. `columns` are those that it writes."""
 
     run: Execution
     statement: Merge
     table: Target
     columns: MergeColumns
-    generated: Sequence[Generated]
 
 
 def written_by_key(merge: MergeRun, joined: DataFrame) -> WriteResult:
@@ -108,7 +106,7 @@ def _rows_to_write(merge: MergeRun, joined: DataFrame) -> DataFrame:
     clauses, columns = merge.statement.clauses, merge.columns
     upserts = [number for number, clause in enumerate(clauses) if clause.action != "delete"]
     rows = joined.where(joined[columns.clause].isin(upserts))
-    for one in merge.generated:
+    for one in merge.table.generated:
         silent = [number for number in upserts if not _gives(clauses[number], one.column, columns)]
         rows = with_generated(rows, [one], columns.schema, merge.table.config, unless=rows[columns.clause].isin(silent))
     return rows
