@@ -34,8 +34,9 @@ from lakehouse_engine.storage.objects.uploads import A_DAY, Upload, clear_upload
 from lakehouse_engine.storage.overlaid import OverlaidStorage, check_hidden
 from lakehouse_engine.storage.read_only import ReadOnlyStorage, refusal
 from lakehouse_engine.table import HoodieTable, Moment
+from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.view.table_state import TableState
-from lakehouse_engine.write.create import TableSpec, create_table
+from lakehouse_engine.write.create import TableSpec, config_of, create_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -353,9 +354,10 @@ class Lakehouse:
         return HoodieTable(self._below(name), spark=self._spark, options=self._options, known=self._state(name))
 
     def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
+        config = config_of(self._below(name), spec, self._options)  # refused before the name is claimed
         stored = self._catalog.claim(name)
         with made_empty(self._catalog, stored, LockOptions.read(spec.properties)):
-            create_table(self._below(stored), spec, self._options)
+            ConfigStore(self._below(stored)).create(config)
         return self._open(stored)
 
     def _make_in(self, place: Storage, spec: TableSpec) -> HoodieTable:

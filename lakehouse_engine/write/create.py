@@ -86,7 +86,14 @@ _BARE_SINGLE_KEYS = {
 
 
 def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] = MappingProxyType({})) -> TableConfig:
-    """Write the properties of a new table. Raises `TableExistsError`, and refuses what could not be written later.
+    """Write the properties of a new table. Raises `TableExistsError`, and as `config_of`."""
+    config = config_of(storage, spec, defaults)
+    refuse_changing_buckets(storage, config, WriteOptions.read(spec.properties))
+    return ConfigStore(storage).create(config)
+
+
+def config_of(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] = MappingProxyType({})) -> TableConfig:
+    """Properties of a new table, of whose storage only the kind counts. Refuses what could not be written later, with typed errors.
 
     `defaults` are additional options of its writers.
     """
@@ -104,7 +111,7 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     check_reserved(schema)
     _check(spec, schema)
     config = TableConfig(_properties(spec, schema, options))
-    refuse_changing_buckets(storage, config, options)
+    refuse_changing_buckets(storage, config, options, may_be_stored=False)
     payload = payload_of(config)
     payload.check_columns(schema)
     payload.check_marker(options.delete_marker)
@@ -112,7 +119,7 @@ def create_table(storage: Storage, spec: TableSpec, defaults: Mapping[str, Any] 
     if config.deletes_softly:
         check_soft_deletes(config, payload)
     check_index(config, options)
-    return ConfigStore(storage).create(config)
+    return config
 
 
 def _columns(spec: TableSpec) -> pa.Schema:

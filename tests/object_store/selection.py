@@ -55,6 +55,7 @@ LEFT_OUT: dict[str, str] = {
     "tests/unit/undo/test_savepoint.py::test_ten_thousand_files_are_pinned_in_a_second": "it asks of a dictionary how fast it is",
     "tests/model_based/test_kept_listings.py::test_the_histories_find_listings": "mutants of what a process"
     " keeps, in which no store has a part: histories until one is found make some ten thousand requests",
+    "tests/unit/read/test_listed.py": "it has a store of its own, in every lane",
     "tests/unit/read/test_query.py::test_a_timeline_that_never_stands_still": "of memory alone commits are read each time",
     "tests/unit/read/test_query.py::test_history_is_whole_while_instants_leave": "of memory alone commits are read each time",
 }
