@@ -12,8 +12,10 @@ import pytest
 
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import CommitOutcomeUnknownError, CommitRuledOutError, LakehouseError, StorageError, TableExistsError
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.services.executor import execution
 from lakehouse_engine.services.executor.scheduling import choose, schedule
+from lakehouse_engine.services.metadata.building import build
 from lakehouse_engine.storage.faults import SimulatedCrash
 from lakehouse_engine.verify import verify
 from lakehouse_engine.view.table_state import TableState
@@ -24,6 +26,8 @@ from tests.crash.requests import FAULTS, Bucket, Fault, Meet, Moment, Process, b
 from tests.crash.scenarios import CASES, CASES_OF_9, COLUMNS, PROBES, START, Case, batch, by_key, create, open_table
 from tests.crash.test_crash_points import tell
 from tests.support.local_table import LocalTable
+from tests.support.metadata_checks import buildable, check_metadata
+from tests.support.versions import tables_of
 from tests.unit.services.executor.clustering import ROWS, Clustering, rows, two_files
 from tests.unit.services.executor.clustering import batch as clustered_batch
 
@@ -187,6 +191,40 @@ def plan_and_run(service: Clustering, bucket: Bucket, process: Process) -> None:
     assert scheduled is not None
     state = TableState.load(bucket.process(process))
     execution.run(service, state, scheduled[0], LocalRunner(), lock_timeout_ms=1000, wait=True)
+
+
+@pytest.mark.parametrize("version", [TableVersion.SIX, TableVersion.NINE])
+def test_the_metadata_table_has_nothing_of_a_clustering_that_died_while_it_was_published(version: TableVersion) -> None:
+    """A write changes its groups a moment later, while the lock of the dead run still counts."""
+    with buckets():
+        time, counted = _plan_with_metadata(bucket := Bucket(), version), Process(bucket.store)
+        LocalTable(bucket.process(counted)).run_clustering(time)
+        published = next(number for number, what in enumerate(counted.changes, 1) if what.endswith(".replacecommit"))
+        told = next(number for number, what in enumerate(counted.changes, 1) if ".hoodie/metadata/" in what)
+        assert told < published
+        for call in range(told, published + 1):
+            time = _plan_with_metadata(bucket := Bucket(), version)
+            died = Process(bucket.store, call, Fault(Meet.DIES_LATE, Moment.LATER))
+            with pytest.raises(SimulatedCrash):
+                LocalTable(bucket.process(died)).run_clustering(time)
+            table = LocalTable(bucket.storage)
+            table.upsert(batch([("a", 3, "x", "later"), ("c", 3, "y", "later")]))
+            died.arrive()
+            found = by_key(*(tuple(row.values()) for row in table.read(["id", *COLUMNS]).to_pylist()))
+            assert found == {**by_key(*START), **by_key(("a", 3, "x", "later"), ("c", 3, "y", "later"))}
+            assert check_metadata(bucket.storage)
+
+
+def _plan_with_metadata(bucket: Bucket, version: TableVersion) -> str:
+    """A clustering of all rows is planned; the metadata table knows their places."""
+    with tables_of(version):
+        create(bucket.storage, "cow")
+    table = LocalTable(bucket.storage)
+    table.upsert(batch(START))
+    build(bucket.storage, buildable(table.state), lock_timeout_ms=1000)
+    time = table.schedule_clustering("v").instant
+    assert time is not None
+    return time
 
 
 class _Before(Process):

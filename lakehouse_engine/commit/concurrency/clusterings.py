@@ -14,6 +14,7 @@ from dataclasses import replace
 from lakehouse_engine.commit.concurrency.executors import lock_file
 from lakehouse_engine.commit.concurrency.pending import check_group_not_pending, pending_groups
 from lakehouse_engine.commit.fence_lost_commit import may_come, rule_out
+from lakehouse_engine.commit.participants import take_back_all
 from lakehouse_engine.commit.publish import take_back_files
 from lakehouse_engine.commit.table_clock import completion_time
 from lakehouse_engine.errors import CommitConflictError
@@ -47,18 +48,14 @@ def take_over(state: TableState, changed: Collection[FileGroupId], strategy: str
     for instant in instants:
         _check_not_foreign(state, instant, next(group for group, time in met.items() if time == instant.requested_time))
     for instant in instants:
-        if _may_come(state, instant):
+        if may_come(state, instant):  # a run publishes under the table lock, so this one died, though its lock may hold for a while
             _rule_out(state, instant)
         else:
             _leave(state, instant, set(met), whole=whole)
 
 
-def _may_come(state: TableState, instant: Instant) -> bool:
-    """Whether the commit of a run that died may be on its way to an object store: it has the groups as they were."""
-    return may_come(state, instant) and lock_holder(state.storage, lock_file(instant.requested_time)) is None
-
-
 def _rule_out(state: TableState, instant: Instant) -> None:
+    """Keep out the commit of a run that died, which has the groups as they were."""
     if not rule_out(state, instant, completion_time(state, instant), WriteOperationType.CLUSTER):
         raise CommitConflictError(
             "the clustering of a process that died was completed while this write was planned; nothing is written, try again",
@@ -93,13 +90,17 @@ def _leave(state: TableState, instant: Instant, changed: Collection[FileGroupId]
 
 
 def _remove(state: TableState, requested: Instant) -> None:
-    """Take the whole plan off the timeline. What a dead run wrote goes; one that is alive takes its files back itself."""
+    """Take the whole plan off the timeline. What a dead run wrote goes; one that is alive takes its files back itself, and participants
+    know of none: they are told under the table lock. One that died a moment ago may look alive.
+    """
     time, storage = requested.requested_time, state.storage
     is_running = lock_holder(storage, lock_file(time)) is not None
     state.active.delete_pending(requested)
-    if not is_running:
-        take_back_files(state, time)
-        storage.delete_tree(marker_folder(time))
+    if is_running:
+        take_back_all(state, [time])
+        return
+    take_back_files(state, time)
+    storage.delete_tree(marker_folder(time))
 
 
 def _has_one(group: HoodieClusteringGroup, changed: Collection[FileGroupId]) -> bool:
