@@ -18,6 +18,10 @@ _BASE_FILE = re.compile(rf"([^_/.][^_/]*)_({_TOKEN})_([0-9]+)(\.(?:parquet|orc|h
 _LOG_FILE = re.compile(rf"\.([^_/]+)_([0-9]+)\.log\.(0|[1-9][0-9]*)(?:_({_TOKEN})(\.cdc)?)?")
 
 
+_DIGITS = 8
+_BUCKET = re.compile(rf"([0-9]{{{_DIGITS}}})-.+")
+_MOST_BUCKETS = 100_000
+"""Share of random UUIDs that start with a number below this: one in forty thousand."""
 _FILE_IDS = uuid.UUID("6f1d9c2e-3b57-5c0a-9a44-8e2b7d5f0c61")
 """UUID namespace of file ids."""
 
@@ -77,6 +81,25 @@ def new_file_id(instant_time: str, partition_path: str, number: int) -> str:
     The same arguments give the same id, so two attempts of one task write files of the same group, and rows do not appear twice.
     """
     return f"{uuid.uuid5(_FILE_IDS, f'{instant_time}/{number}/{partition_path}')}-0"
+
+
+def bucket_file_id(bucket: int, instant_time: str, partition_path: str) -> str:
+    """File id of a new group of a BUCKET index: a UUID whose first eight characters are the bucket's number, then `-0` (Hudi
+    `BucketIdentifier`).
+    """
+    return f"{bucket:0{_DIGITS}d}{new_file_id(instant_time, partition_path, bucket)[_DIGITS:]}"
+
+
+def bucket_of(file_id: str) -> int | None:
+    """Bucket of a file group; None for a file id without one."""
+    match = _BUCKET.fullmatch(file_id)
+    return None if match is None else int(match[1])
+
+
+def has_bucket(file_id: str) -> bool:
+    """True if a file group of a table without a stored index type belongs to a bucket."""
+    bucket = bucket_of(file_id)
+    return bucket is not None and bucket < _MOST_BUCKETS
 
 
 def write_token(partition: int, stage: int, attempt: int) -> str:

@@ -6,7 +6,6 @@ part of the hash and fixed for the life of a table.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 
 from lakehouse_engine.engine import TaskRunner, looking_runner
 from lakehouse_engine.errors import OptionError, RecordKeyError, UnsupportedTableError
-from lakehouse_engine.format.file_names import new_file_id
+from lakehouse_engine.format.file_names import bucket_of
 from lakehouse_engine.index.base import Found, KeyedRows, Rows, Slices, StoredKeys
 from lakehouse_engine.index.lookup import TagTask, tag_files
 from lakehouse_engine.model.files import FileSlice
@@ -29,10 +28,6 @@ from lakehouse_engine.storage.base import Storage
 
 Buckets = npt.NDArray[np.int64]
 
-_DIGITS = 8
-_MOST_BUCKETS = 100_000
-"""Share of random UUIDs that start with a number below this: one in forty thousand."""
-_FILE_ID = re.compile(rf"([0-9]{{{_DIGITS}}})-.+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +100,6 @@ def _refuse(bad: pa.Array, keys: pa.Array, what: str) -> None:
             f"the BUCKET index cannot place the record key {example!r}: it has {what}; replace it, or use another index",
             rows=pc.sum(bad).as_py(),
         )
-
-
-def bucket_file_id(bucket: int, instant_time: str, partition_path: str) -> str:
-    """File id of a new group: a UUID whose first eight characters are the bucket's number, then `-0`."""
-    return f"{bucket:0{_DIGITS}d}{new_file_id(instant_time, partition_path, bucket)[_DIGITS:]}"
-
-
-def bucket_of(file_id: str) -> int | None:
-    """Bucket of a file group; None for a file id without one."""
-    match = _FILE_ID.fullmatch(file_id)
-    return None if match is None else int(match[1])
-
-
-def has_bucket(file_id: str) -> bool:
-    """True if a file group of a table without a stored index type belongs to a bucket."""
-    bucket = bucket_of(file_id)
-    return bucket is not None and bucket < _MOST_BUCKETS
 
 
 def slices_by_bucket(layout: BucketLayout, view: Slices, partition: str) -> Mapping[int, FileSlice]:

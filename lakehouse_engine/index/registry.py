@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from lakehouse_engine.errors import OptionError, UnavailableError
 from lakehouse_engine.files.footer import read_footer
+from lakehouse_engine.format.file_names import bucket_of, has_bucket
 from lakehouse_engine.index.base import Index
-from lakehouse_engine.index.bucket import BucketIndex, BucketLayout, bucket_of, has_bucket
+from lakehouse_engine.index.bucket import BucketIndex, BucketLayout
 from lakehouse_engine.index.choice import index_type, is_global_type, is_ours, stored_index_type
 from lakehouse_engine.index.consistent import BUCKETS, refuse_changing_buckets
 from lakehouse_engine.index.hbase.index import HBaseIndex, check_own_index, check_own_options, hbase_index

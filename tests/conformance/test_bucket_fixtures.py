@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import OptionError
-from lakehouse_engine.index.bucket import BucketIndex, bucket_of
+from lakehouse_engine.format.file_names import bucket_of
+from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.model.keys import FILE_NAME, RECORD_KEY
 from lakehouse_engine.options import WriteOptions

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
+from lakehouse_engine.format.file_names import has_bucket, is_base_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.log.blocks import DATA_BLOCKS, BlockType
 from lakehouse_engine.format.log.data_block import decode_data_block
@@ -23,7 +23,7 @@ from lakehouse_engine.format.log.delete_block import decode_delete_block
 from lakehouse_engine.format.log.reader import read_blocks
 from lakehouse_engine.format.metadata_table.locations import LOCATIONS, encode_locations
 from lakehouse_engine.metadata_table.delta import Change
-from lakehouse_engine.metadata_table.upkeep.rows import slice_rows
+from lakehouse_engine.metadata_table.upkeep.rows import slice_after, slice_rows
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import BaseFile, FileSlice, LogFile
 from lakehouse_engine.model.keys import RECORD_KEY, FileGroupId
@@ -96,13 +96,18 @@ def key_moves(data: TableState, instant_time: str, metadata: HoodieCommitMetadat
     rules = MergeRules.of(data.config, table_schema(data))
     for path, stats in metadata.partition_to_write_stats.items():
         before = _slices(data, path, {stat.file_id for stat in stats})
+        in_buckets: dict[str, list[HoodieWriteStat]] = {}
         for stat in stats:
             name = (stat.path or "").rpartition("/")[2]
             if is_base_file_name(name):
                 base = parse_base_file(path, name, stat.file_size_in_bytes)
                 _of_base_file(data, base, stat, before.get(base.file_id), moves)
+            elif name and has_bucket(stat.file_id or ""):
+                in_buckets.setdefault(stat.file_id or "", []).append(stat)
             elif name and (stat.num_inserts or stat.num_deletes):
                 _of_log(data, parse_log_file(path, name), instant_time, stat, rules, moves)
+        for file_id, written in in_buckets.items():
+            _of_bucket(data, before.get(file_id), slice_after(path, file_id, written, before.get(file_id)), instant_time, moves)
     for path, ids in (metadata.partition_to_replace_file_ids or {}).items():
         moves.gone.append(_stored(data, list(_slices(data, path, set(ids)).values())))
     return moves
@@ -120,15 +125,23 @@ def _of_base_file(data: TableState, base: BaseFile, stat: HoodieWriteStat, befor
     if before is None:
         moves.put.append(now)
         return
-    old = _stored(data, [before])
+    _compare(_stored(data, [before]), now, moves)
+
+
+def _of_bucket(data: TableState, before: FileSlice | None, after: FileSlice, instant_time: str, moves: KeyMoves) -> None:
+    """A write to a bucket's log looks no key up: neither its stat nor its blocks say which rows are new, and which deletions hold."""
+    _compare(_stored(data, [] if before is None else [before]), _stored(data, [after], also=instant_time), moves)
+
+
+def _compare(old: pa.Table, now: pa.Table, moves: KeyMoves) -> None:
     moves.put.append(now.filter(pc.invert(pc.is_in(now.column("key"), old.column("key").combine_chunks()))))
     moves.gone.append(old.filter(pc.invert(pc.is_in(old.column("key"), now.column("key").combine_chunks()))))
 
 
-def _stored(data: TableState, slices: Sequence[FileSlice]) -> pa.Table:
+def _stored(data: TableState, slices: Sequence[FileSlice], also: str | None = None) -> pa.Table:
     found = [_KEYED.empty_table()]
     for piece in slices:
-        keys = slice_rows(data, piece, [RECORD_KEY]).column(RECORD_KEY).combine_chunks()
+        keys = slice_rows(data, piece, [RECORD_KEY], also).column(RECORD_KEY).combine_chunks()
         found.append(_keyed(keys, piece.partition_path, piece.file_id))
     return pa.concat_tables(found)
 

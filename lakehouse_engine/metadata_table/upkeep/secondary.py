@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_engine.format.file_names import is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.format.hfile.cells import Cells
 from lakehouse_engine.format.metadata_table.keys import secondary_routes
 from lakehouse_engine.metadata_table.delta import Change
 from lakehouse_engine.metadata_table.records.pairs import pair_keys, pair_payloads
-from lakehouse_engine.metadata_table.upkeep.rows import slice_rows
+from lakehouse_engine.metadata_table.upkeep.rows import slice_after, slice_rows
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice
-from lakehouse_engine.model.keys import RECORD_KEY, FileGroupId
+from lakehouse_engine.model.keys import RECORD_KEY
 from lakehouse_engine.model.write_stats import REWRITES, HoodieWriteStat
 from lakehouse_engine.view.table_state import TableState
 
@@ -55,16 +53,6 @@ def _slices(data: TableState, metadata: HoodieCommitMetadata) -> Iterator[tuple[
             by_group.setdefault(stat.file_id or "", []).append(stat)
         for file_id, written in by_group.items():
             old = known.get(file_id)
-            yield old, _after(path, file_id, written, old)
+            yield old, slice_after(path, file_id, written, old)
     for path, ids in (metadata.partition_to_replace_file_ids or {}).items():
         yield from ((piece, None) for piece in data.view.latest_slices(path) if piece.file_id in ids)
-
-
-def _after(path: str, file_id: str, written: list[HoodieWriteStat], old: FileSlice | None) -> FileSlice:
-    named = [((stat.path or "").rpartition("/")[2], stat.file_size_in_bytes) for stat in written]
-    bases = [parse_base_file(path, name, size) for name, size in named if is_base_file_name(name)]
-    logs = tuple(parse_log_file(path, name, size) for name, size in named if is_log_file_name(name))
-    if bases or old is None:
-        base = bases[0] if bases else None
-        return FileSlice(FileGroupId(path, file_id), logs[0].instant_time if base is None else base.instant_time, base, logs)
-    return replace(old, log_files=(*old.log_files, *logs))

@@ -13,10 +13,9 @@ from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.files.slice_reader import SliceReader
-from lakehouse_engine.format.file_names import new_file_id
+from lakehouse_engine.format.file_names import bucket_file_id, bucket_of, new_file_id
 from lakehouse_engine.format.table_format import TableFormat
 from lakehouse_engine.format.v6.plans_codec import encode_plan
-from lakehouse_engine.index.bucket import bucket_file_id, bucket_of
 from lakehouse_engine.model.commit_metadata import SCHEMA_KEY, HoodieCommitMetadata
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.instant import Instant

@@ -10,8 +10,8 @@ from lakehouse_engine.compat import cached_property
 from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
 from lakehouse_engine.files.slice_reader import SliceReader
-from lakehouse_engine.format.file_names import is_log_file_name
-from lakehouse_engine.index.bucket import BucketIndex, has_bucket
+from lakehouse_engine.format.file_names import has_bucket, is_log_file_name
+from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.model.files import FileSlice
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.logged import NOT_TOLD, LoggedSlice, LogPromise, ToldLogs

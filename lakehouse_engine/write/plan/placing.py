@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse_engine.files.footer import read_footer
-from lakehouse_engine.format.file_names import new_file_id
-from lakehouse_engine.index.bucket import bucket_file_id
+from lakehouse_engine.format.file_names import bucket_file_id, new_file_id
 from lakehouse_engine.model.files import BaseFile
 from lakehouse_engine.record.merging.deletions import DeleteMarks
 from lakehouse_engine.write.batch.input import Batch

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import OptionError, RecordKeyError
-from lakehouse_engine.index.bucket import BucketLayout, bucket_file_id, bucket_of
+from lakehouse_engine.format.file_names import bucket_file_id, bucket_of
+from lakehouse_engine.index.bucket import BucketLayout
 from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.options import WriteOptions
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lakehouse_engine.errors import OptionError
-from lakehouse_engine.index.bucket import BucketIndex, bucket_of
+from lakehouse_engine.format.file_names import bucket_of
+from lakehouse_engine.index.bucket import BucketIndex
 from lakehouse_engine.index.registry import keeps_index, load_index
 from lakehouse_engine.model.keys import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakehouse_engine.options import WriteOptions
