@@ -138,7 +138,7 @@ def future_instants(state: TableState) -> tuple[Instant, ...]:
     def is_ahead(instant: Instant) -> bool:
         try:
             moment = parse_instant_time(instant.requested_time)
-        except (TimelineError, ValueError):
+        except TimelineError:
             return False
         return is_in_the_future(moment, now) and not clock.accepts(moment)
 

@@ -123,11 +123,14 @@ def format_instant_time(moment: datetime) -> str:
 
 
 def parse_instant_time(text: str) -> datetime:
-    """Aware UTC moment of an instant time; a text of 14 digits gets 999 milliseconds, as in Hudi."""
+    """Aware UTC moment of an instant time; a text of 14 digits gets 999 milliseconds, as in Hudi. Raises `TimelineError`."""
     if not _INSTANT_TIME.match(text):
         raise TimelineError(f"{text!r} is no instant time: expected yyyyMMddHHmmssSSS")
     millis = int(text[14:17]) if len(text) >= 17 else 999
-    return datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC, microsecond=millis * 1000)
+    try:
+        return datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC, microsecond=millis * 1000)
+    except ValueError as error:
+        raise TimelineError(f"{text!r} is no instant time: no moment has these digits") from error
 
 
 def as_of_instant_time(value: str | date | datetime) -> str:

@@ -18,7 +18,8 @@ from lakehouse_engine.compat import UTC
 from lakehouse_engine.errors import TimelineError
 from lakehouse_engine.format.file_names import is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.instant import parse_instant_time
+from lakehouse_engine.model.instant import format_instant_time, parse_instant_time
+from lakehouse_engine.model.order import is_later
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.model.write_stats import HoodieWriteStat
 from lakehouse_engine.storage.base import Storage
@@ -43,10 +44,13 @@ def await_store(state: TableState, instant_time: str, metadata: HoodieCommitMeta
     has_logs = in_object_store(state.storage) and state.config.table_type is TableType.MERGE_ON_READ
     if not has_logs or not any(_base_instant(stat) == instant_time for stat in metadata.write_stats()):
         return
-    clock, began = table_clock(state), parse_instant_time(instant_time)
-    behind = began - _digits(clock, written_ms)
-    if behind <= timedelta(0):
+    clock = table_clock(state)
+    written = _digits(clock, written_ms)
+    # By their order first: instants of a metadata table that was built begin with zeros, and are no moments.
+    if not is_later(instant_time, format_instant_time(written)):
         return
+    began = parse_instant_time(instant_time)
+    behind = began - written
     # The next second of this machine, and of the store unless clocks differ.
     pause, deadline = began.replace(microsecond=0) + _SECOND - clock.wall_clock(), time.monotonic() + LONGEST.total_seconds()
     while behind > timedelta(0):
