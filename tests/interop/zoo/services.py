@@ -17,6 +17,10 @@ CLUSTERING = {
     "hoodie.clustering.plan.strategy.small.file.limit": "1000000000",
     "hoodie.clustering.plan.strategy.sort.columns": "n",
 }
+UPDATES_ALLOWED = {
+    "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
+}
+"""Otherwise Hudi refuses updates of file groups that a pending clustering names; here they leave its plan."""
 COMPACTION = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
 SCHEDULED = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline": "false", "hoodie.compact.inline.max.delta.commits": "1"}
 CLEANING = {"hoodie.clean.commits.retained": "1", "hoodie.cleaner.commits.retained": "1"}
@@ -61,7 +65,7 @@ KINDS = (
         "a scheduled clustering that did not run",
         *HISTORY,
         CLUSTERED,
-        options=SMALL,
+        options={**SMALL, **UPDATES_ALLOWED},
         rows=NO_DECIMAL,
     ),
     of_service("compaction", "inline compaction", options={**COMPACTION, **MOR}),

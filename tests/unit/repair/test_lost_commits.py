@@ -65,13 +65,17 @@ KINDS = ("cow", "mor")
 
 
 @lru_cache
-def _made(kind: str, version: TableVersion) -> LocalTable:
-    return written(kind)
+def _made(kind: str, version: TableVersion) -> dict[str, bytes]:
+    """Its files; a test over a bucket leaves no table to the next one."""
+    storage = written(kind).storage
+    return {entry.path: storage.read(entry.path) for entry in storage.walk()}
 
 
 def whole_table(kind: str) -> LocalTable:
-    """One for all tests, which change copies of it."""
-    return _made(kind, version_of_new_tables())
+    storage = MemoryStorage()
+    for path, content in _made(kind, version_of_new_tables()).items():
+        storage.create(path, content)
+    return LocalTable(storage, lock_timeout_ms=TIMEOUT)
 
 
 def without(table: LocalTable, time: str) -> tuple[LocalTable, str]:
