@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +41,7 @@ from lakehouse_engine.record.keys.keygen import key_generator_of
 from lakehouse_engine.services.metadata.building import build
 from lakehouse_engine.services.metadata.upkeep import run_due
 from lakehouse_engine.storage.base import Storage
-from lakehouse_engine.storage.faults import FaultyStorage, SimulatedCrash
+from lakehouse_engine.storage.faults import SimulatedCrash
 from lakehouse_engine.storage.local import LocalStorage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
@@ -52,6 +51,7 @@ from lakehouse_engine.write.source import MemorySource
 from lakehouse_engine.write.tasks.append import AppendTask, GroupAppend, append_logs
 from lakehouse_engine.write.tasks.base_files import FileContext
 from tests.support.depth import IS_FULL
+from tests.support.dying_storage import DyingStorage
 from tests.support.local_table import LocalTable
 from tests.support.metadata_checks import buildable
 from tests.support.versions import VERSIONS, version_of_new_tables
@@ -65,19 +65,6 @@ def rows(ids: Sequence[int], seed: int, part: str | None = None, schema: pa.Sche
     """Rows of these ids; `seed` is the ordering value and in the text. A row's partition follows from its id, or is `part`."""
     made = [{"id": number, "part": part or PARTS[number % 2], "ts": seed, "v": f"v{number}/{seed}", "more": f"m{seed}"} for number in ids]
     return pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in made], schema=schema)
-
-
-class DyingStorage(FaultyStorage):
-    """The process dies before the first mutating call whose name matches."""
-
-    def __init__(self, inner: Storage, before: str) -> None:
-        super().__init__(inner)
-        self._pattern = re.compile(before)
-
-    def _before(self, mutation: str) -> None:
-        super()._before(mutation)
-        if self._pattern.search(mutation):
-            self._crash()
 
 
 @dataclass

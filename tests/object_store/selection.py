@@ -34,6 +34,7 @@ LEFT_OUT: dict[str, str] = {
     "tests/unit/repair/test_lost_savepoints.py::test_a_clean_puts_it_back": _COPIED,
     "tests/unit/repair/test_lost_savepoints.py::test_repair_says_so_and_puts_it_back": _COPIED,
     "tests/unit/repair/test_lost_savepoints.py::test_a_damaged_savepoint_is_made_anew": _COPIED,
+    "tests/unit/commit/test_participants.py::test_what_a_dead_write_left": "a write that may come yet is ruled out, and not rolled back",
     "tests/unit/commit/test_unseen_files.py": "disks of executors' own are directories, and it compares the lock's object, too",
     "tests/unit/commit/test_writers.py::test_writers_of_hudi_the_dead": "it sets the age of a file, which a store does",
     "tests/unit/undo/test_rollback_request.py::test_a_running_compaction_is_not_taken_back": "it makes the lock's file itself, empty",

@@ -17,6 +17,7 @@ from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.view.table_state import TableState
 from tests.crash.scenarios import batch, copy_of, create
+from tests.support.dying_storage import DyingStorage
 from tests.support.local_table import LocalTable
 from tests.support.versions import parametrize_by_version as pytest_generate_tests
 from tests.support.versions import table_version
@@ -164,12 +165,8 @@ def test_a_clean_that_died_is_followed_again_when_it_is_resumed(files: Files) ->
     table = table_of("cow")
     for version in range(2, 5):
         table.upsert(batch([("a", version, "x", f"a{version}")]))
-    trial = FaultyStorage(copy_of(table.storage))
-    LocalTable(trial).clean(1)
-    completed = next(number for number, call in enumerate(trial.mutations, 1) if call.endswith(".clean"))
-    files.followed.clear()
     with pytest.raises(SimulatedCrash):
-        LocalTable(FaultyStorage(table.storage, completed, Fault.CRASH_BEFORE)).clean(1)
+        LocalTable(DyingStorage(table.storage, r"\.clean$")).clean(1)
     table.clean(1)
     assert files.followed.count((Action.CLEAN, HoodieCleanMetadata)) == 2
     assert table.state.timeline.pending().instants == ()
