@@ -62,8 +62,8 @@ def lose_a_file(folder: Path) -> None:
 
 
 def add_bytes(folder: Path) -> None:
-    with newest_base_file(folder).open("ab") as file:
-        file.write(b"more")
+    file = newest_base_file(folder)
+    file.write_bytes(file.read_bytes() + b"more")
 
 
 def timeline(folder: Path) -> Path:
