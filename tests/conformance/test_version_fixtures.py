@@ -14,6 +14,8 @@ import pytest
 
 from lakehouse_engine import HoodieTable
 from lakehouse_engine.errors import LakehouseError, UnsupportedTableError
+from lakehouse_engine.files.merge_rules import MergeRules
+from lakehouse_engine.files.schema import table_schema
 from lakehouse_engine.model.merge_mode import merging_of
 from lakehouse_engine.view.table_state import TableState
 from tests.support.depth import IS_FULL
@@ -71,6 +73,10 @@ def check_same(before: dict[str, pa.Table | str], after: dict[str, pa.Table | st
             assert difference is None, f"{name}: {difference}"
 
 
+def weighs_deletions(state: TableState) -> bool:
+    return MergeRules.of(state.config, table_schema(state)).weighs_deletions
+
+
 def check_way(path: Path, way: tuple[int, ...]) -> None:
     try:
         table = HoodieTable.open(str(path))
@@ -82,14 +88,15 @@ def check_way(path: Path, way: tuple[int, ...]) -> None:
     for to in way:
         table = HoodieTable.open(str(path))
         present = int(table.config.version)
-        # Rules of partial updates are another thing in version 9, so file slices with logs are merged by other rules there.
-        partial = present == 9 and merging_of(table.config).partial is not None
+        # Rules of partial updates are another thing in version 9, and Hudi 0.15 deletes whatever the ordering value of a logged deletion:
+        # file slices with logs are merged by other rules then, which a moment before the change shows.
+        partial, weighs = present == 9 and merging_of(table.config).partial is not None, weighs_deletions(table.state)
         table.upgrade(to) if to > present else table.downgrade(to)
         state = TableState.load(table.storage)
         assert int(state.config.version) == to
         after = readings(path, times)
         partial = partial or (to == 9 and merging_of(state.config).partial is not None)
-        check_same(before, after, newest_only=partial)
+        check_same(before, after, newest_only=partial or weighs_deletions(state) != weighs)
         report = HoodieTable.open(str(path)).verify(quick=True)
         assert report.ok, report.findings
         before = after
