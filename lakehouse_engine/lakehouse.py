@@ -21,7 +21,7 @@ from lakehouse_engine.catalog.names import RelationName, check_catalog_name, spl
 from lakehouse_engine.catalog.records import StoredView
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.engine import TaskRunner, local_runner
-from lakehouse_engine.errors import MissingOptionError
+from lakehouse_engine.errors import LakehouseError, MissingOptionError
 from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.options import CONFLICT_RETRIES, LOCK_TIMEOUT_MS, LockOptions
 from lakehouse_engine.options.arguments import checked
@@ -354,7 +354,11 @@ class Lakehouse:
         return HoodieTable(self._below(name), spark=self._spark, options=self._options, known=self._state(name))
 
     def _make(self, name: RelationName, spec: TableSpec) -> HoodieTable:
-        config = config_of(self._below(name), spec, self._options)  # refused before the name is claimed
+        try:
+            config = config_of(self._below(name), spec, self._options)
+        except LakehouseError:
+            self._catalog.check_free(name)  # a name that is taken is told first
+            raise
         stored = self._catalog.claim(name)
         with made_empty(self._catalog, stored, LockOptions.read(spec.properties)):
             ConfigStore(self._below(stored)).create(config)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lakehouse_engine.catalog.catalog import RelationKind
 from lakehouse_engine.catalog.names import RelationName
 from lakehouse_engine.errors import ConstraintError, OptionError, SchemaIncompatibleError, SqlError, UnsupportedSqlError
-from lakehouse_engine.files.schema import table_schema
+from lakehouse_engine.files.schema import table_schema, user_schema
 from lakehouse_engine.model.constraints import Constraints
 from lakehouse_engine.model.keys import DELETED_AT, RECORD_KEY
 from lakehouse_engine.options import LOCK_TIMEOUT_MS
@@ -307,14 +307,17 @@ def _move_comments(run: Execution, parts: Parts, path: Path, new_name: str) -> N
 
 
 def _rewrite(run: Execution, parts: Parts, table: Target, edits: Edits) -> Any:
+    view = quote_name(run.target(parts, deleted=True))
+    # The state that is read may be newer than the beginning of the statement: another process may have added a column since.
+    state = run.reads.state(run.catalog.table(run.pins.name(parts)), current=False)
     columns = []
-    for field in table.schema:
+    for field in user_schema(state):
         path = (field.name.lower(),)
         if path not in edits.dropped:
             value = edited(quote_name(field.name), field.type, path, edits)
             columns.append(f"{value} as {quote_name(edits.renamed.get(path, field.name))}")
-    if hidden_column(table.config, table_schema(table.state)):
+    if hidden_column(state.config, table_schema(state)):
         columns.append(quote_name(DELETED_AT))
-    rows = run.spark.sql(f"select {', '.join(columns)} from {quote_name(run.target(parts, deleted=True))}")
+    rows = run.spark.sql(f"select {', '.join(columns)} from {view}")
     expected = run.expected(parts)
     return table.handle.insert_overwrite_table(rows, replace_schema=True, redefines=True, drop_deletions=False, expected=expected)

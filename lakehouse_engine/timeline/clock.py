@@ -101,7 +101,7 @@ class InstantClock:
     def _after(self, floor: str, moment: datetime) -> datetime:
         try:
             following = parse_instant_time(floor) + timedelta(milliseconds=1)
-        except ValueError as error:
+        except TimelineError as error:
             raise TimelineError(f"the newest instant {floor!r} is no point in time; no later one can be made") from error
         ahead = following - moment
         if is_in_the_future(following, moment) and not self.accepts(following):

@@ -71,7 +71,7 @@ def _told(storage: Storage, layout: TableFormat, timeline: Timeline, time: str) 
     moment = datetime.fromtimestamp(requested / 1000, UTC)
     try:
         ahead = parse_instant_time(time) - moment
-    except (TimelineError, ValueError):
+    except TimelineError:
         return None
     offset = round(ahead / _STEP) * _STEP
     late = offset - ahead

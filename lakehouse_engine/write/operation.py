@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse_engine.commit.concurrency.clusterings import file_groups, take_over
+from lakehouse_engine.commit.concurrency.clusterings import file_groups, planned_among, take_over
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
 from lakehouse_engine.commit.metadata_table import drop_chosen_index
 from lakehouse_engine.commit.outcome import write_of
@@ -238,9 +238,14 @@ class _Steps:
         return self._commit(statuses, reach=reach_of(self.batches, plan.partitions), dropped=plan.dropped, moves=plan.moves)
 
     def _take_over(self, changed: set[FileGroupId]) -> None:
-        """Take the changed file groups out of pending clustering plans, or refuse the write."""
-        options = self.request.options
-        take_over(self.transaction.state, changed, options.clustering_updates, whole=options.clustering_rollback)
+        """Take the changed file groups out of pending clustering plans, or refuse the write.
+
+        Raises `OvertakenError` without the lock: a run that is alive may be publishing what this write would rule out.
+        """
+        options, state = self.request.options, self.transaction.state
+        if self.transaction.is_let_go and planned_among(state, changed):
+            raise OvertakenError("a clustering has plans for what this write changes", table=state.config.name)
+        take_over(state, changed, options.clustering_updates, whole=options.clustering_rollback)
 
     def _noted(self, **what: Any) -> HoodieCommitMetadata:
         """Metadata for the inflight instant: the plan, and what of the request no data file records, in case the commit is damaged later.

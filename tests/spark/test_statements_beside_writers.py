@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 import lakehouse_engine.table as facade
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import ChangedSinceReadError, CommitConflictError
+from lakehouse_engine.statements import columns
+from lakehouse_engine.write.alter import set_constraints
 
 TYPES = ("cow", "mor")
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
@@ -115,6 +117,27 @@ def test_a_change_of_columns_keeps_what_was_appended(lakehouse: Lakehouse, stock
     lakehouse.sql(statements[change])
     assert sorted(stock.to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
     assert "n" not in stock.schema.names
+
+
+def test_a_rename_keeps_a_column_that_came_while_it_waited(
+    lakehouse: Lakehouse, stock: HoodieTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sets the new name's constraints first, for which it waits for the table's lock."""
+    lakehouse.sql("alter table shop.stock alter column n set not null")
+    evolved: list[str | None] = []
+
+    def wait(*arguments: Any, **named: Any) -> None:
+        if not evolved:
+            more = rows([4], [40], ["b"]).append_column("more", pa.array(["kept"]))
+            evolved.append(stock.insert(more, options={"hoodie.datasource.write.reconcile.schema": "true"}).instant)
+        set_constraints(*arguments, **named)
+
+    monkeypatch.setattr(columns, "set_constraints", wait)
+    lakehouse.sql("alter table shop.stock rename column n to number")
+    assert evolved
+    stored = stock.to_arrow(["id", "number", "more"]).sort_by("id")
+    assert stored.column("more").to_pylist() == [None, None, None, "kept"]
+    assert stored.column("number").to_pylist() == [10, 20, 30, 40]
 
 
 def test_an_insert_of_what_is_not_there_yet_is_looked_up_again(lakehouse: Lakehouse, stock: HoodieTable, between: Between) -> None:

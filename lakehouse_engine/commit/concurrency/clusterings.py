@@ -37,12 +37,11 @@ def take_over(state: TableState, changed: Collection[FileGroupId], strategy: str
     Called under the table lock, before anything is written. By a strategy that rejects, and where another program runs the plan, raises
     `CommitConflictError` with nothing changed.
     """
-    pending = pending_groups(state)
-    met = {group: time for group in changed if (time := pending.get((group.partition_path, group.file_id))) is not None}
+    met = planned_among(state, changed)
     if not met:
         return
     if strategy == REJECT:
-        check_group_not_pending(next(iter(met)), pending)
+        check_group_not_pending(next(iter(met)), pending_groups(state))
     times = dict.fromkeys(met.values())
     instants = [instant for instant in state.timeline.pending() if instant.requested_time in times]
     for instant in instants:
@@ -52,6 +51,12 @@ def take_over(state: TableState, changed: Collection[FileGroupId], strategy: str
             _rule_out(state, instant)
         else:
             _leave(state, instant, set(met), whole=whole)
+
+
+def planned_among(state: TableState, changed: Collection[FileGroupId]) -> dict[FileGroupId, str]:
+    """Those of the file groups that a pending clustering has plans for, with its instant."""
+    pending = pending_groups(state)
+    return {group: time for group in changed if (time := pending.get((group.partition_path, group.file_id))) is not None}
 
 
 def _rule_out(state: TableState, instant: Instant) -> None:

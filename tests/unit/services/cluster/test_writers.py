@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakehouse_engine.commit.concurrency.clusterings import take_over
 from lakehouse_engine.commit.concurrency.executors import executor_lock
 from lakehouse_engine.engine import LocalRunner
 from lakehouse_engine.errors import ClusteringError, CommitConflictError
@@ -15,7 +16,9 @@ from lakehouse_engine.model.instant import Instant, State
 from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.services.cluster.fitting import groups_of, read_plan
 from lakehouse_engine.storage.local import LocalStorage
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import verify
+from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.local_table import LocalTable
 from tests.unit.services.clean.tables import COW, MOR, SCHEMA, TIMEOUT_MS, content, rows
@@ -34,9 +37,11 @@ def table(request: pytest.FixtureRequest, tmp_path: Path, version: TableVersion)
     return filled(on_disk(tmp_path, request.param, version, SMALL))
 
 
-def on_disk(folder: Path, table_type: str, version: TableVersion, options: dict[str, Any]) -> LocalTable:
+def on_disk(
+    folder: Path, table_type: str, version: TableVersion, options: dict[str, Any], properties: Mapping[str, str] | None = None
+) -> LocalTable:
     storage = LocalStorage(str(folder))
-    spec = TableSpec(name="t", schema=SCHEMA, record_key=["id"], partition_by=["part"], table_type=table_type, version=version)
+    spec = TableSpec("t", SCHEMA, ["id"], partition_by=["part"], table_type=table_type, properties=properties or {}, version=version)
     create_table(storage, spec)
     return LocalTable(storage, options, lock_timeout_ms=TIMEOUT_MS)
 
@@ -108,6 +113,22 @@ def _made(table: LocalTable, instant: Instant) -> set[tuple[str, str]]:
     """Data files of the instant, by their partitions."""
     entries = [entry.path for entry in table.storage.walk() if f"_{instant.requested_time}.parquet" in entry.path]
     return {(path.rpartition("/")[0], path) for path in entries if not path.startswith(".hoodie")}
+
+
+def test_a_plan_is_changed_under_the_table_lock(tmp_path: Path, version: TableVersion, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by writes that give it back while they make their files: a run that is alive publishes under it."""
+    table = filled(on_disk(tmp_path, COW, version, SMALL, {"hoodie.index.type": "SIMPLE"}))
+    planned(table)
+    held: list[bool] = []
+
+    def seen(state: TableState, *given: Any, **named: Any) -> None:
+        held.append(TableLock(state.storage).is_held)
+        take_over(state, *given, **named)
+
+    monkeypatch.setattr("lakehouse_engine.write.operation.take_over", seen)
+    table.upsert(rows({4: 21}))
+    assert held == [True]
+    assert content(table) == {**HELD, 4: 21}
 
 
 def test_writes_to_all_groups_leave_no_clustering(table: LocalTable) -> None:
