@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from lakehouse_engine.commit.table_clock import table_clock, wall_time
 from lakehouse_engine.errors import TableNotFoundError
+from lakehouse_engine.metadata_table.building.plans import NO_INSTANT
 from lakehouse_engine.metadata_table.table import is_in_use, metadata_state
 from lakehouse_engine.metadata_table.written import unmerged
 from lakehouse_engine.model.instant import Action, Instant, State, format_instant_time, parse_instant_time
@@ -101,6 +102,9 @@ class _MetadataBound:
         if self.data is not None:
             start = self.data.timeline.start
             yield "0" if start is None else start.requested_time
+            # What was completed before a build has no instant of its own here: the build tells of it.
+            builds = [one for one in self.state.timeline if one.requested_time.startswith(NO_INSTANT) and one.completed_at is not None]
+            yield from (one.requested_time for one in builds if start is None or is_later(one.completed_at or "", start.requested_time))
 
     def stops(self) -> Iterator[_Stop]:
         if self.since != NEVER:
