@@ -17,6 +17,8 @@ import pytest
 from dbt.adapters.factory import reset_adapters
 from dbt.tests.fixtures.project import *  # noqa: F403 - as a plugin it could only be named by the top-level conftest
 
+from dbt.adapters.lakehouse import environments
+from dbt.adapters.lakehouse.environments.connect import ConnectEnvironment
 from tests.support import connect_server
 from tests.support.connect_server import ConnectServer
 from tests.support.merging import merging  # noqa: F401 - every test of this folder has it
@@ -70,9 +72,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer |
 
 @pytest.fixture(scope="module", autouse=True)
 def workers(server: ConnectServer | None) -> Iterator[None]:
-    """Each command has a session of its own."""
+    """They are ended with the sessions: one that is used again would look for its own."""
     yield
     if server is not None:
+        for place in environments._current.values():
+            assert isinstance(place, ConnectEnvironment)
+            place._stop_all()
         server.end_workers()
 
 
