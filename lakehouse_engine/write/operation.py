@@ -243,8 +243,10 @@ class _Steps:
         Raises `OvertakenError` without the lock: a run that is alive may be publishing what this write would rule out.
         """
         options, state = self.request.options, self.transaction.state
-        if self.transaction.is_let_go and planned_among(state, changed):
-            raise OvertakenError("a clustering has plans for what this write changes", table=state.config.name)
+        if self.transaction.is_let_go:
+            if planned_among(state, changed):
+                raise OvertakenError("a clustering has plans for what this write changes", table=state.config.name)
+            return
         take_over(state, changed, options.clustering_updates, whole=options.clustering_rollback)
 
     def _noted(self, **what: Any) -> HoodieCommitMetadata:

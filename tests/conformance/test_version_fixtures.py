@@ -40,6 +40,8 @@ SHOWN = {
     "v8-1.2.0": ("mor_savepoint_restore", "mor_merge_into_partial"),
     "v9-1.2.0": ("cow_archive", "mor_clean_commits", "mor_compaction_pending", "mor_merge_commit_time", "mor_clustering"),
 }
+LATE_DELETIONS = [f"v6-0.15.0/mor_merge_{name}" for name in ("compacted", "default_payload", "overwrite_latest")]
+"""Their logs delete rows of higher ordering values."""
 CASES = [name for version in WAYS for name in spark_fixtures((version,)) if IS_FULL or name.split("/")[1] in SHOWN[version]]
 RS_CASES = rs_fixtures() if IS_FULL else [name for name in rs_fixtures() if "trips" in name]
 
@@ -77,7 +79,7 @@ def weighs_deletions(state: TableState) -> bool:
     return MergeRules.of(state.config, table_schema(state)).weighs_deletions
 
 
-def check_way(path: Path, way: tuple[int, ...]) -> None:
+def check_way(path: Path, way: tuple[int, ...], *, has_late_deletions: bool = False) -> None:
     try:
         table = HoodieTable.open(str(path))
         table.to_arrow()
@@ -89,14 +91,14 @@ def check_way(path: Path, way: tuple[int, ...]) -> None:
         table = HoodieTable.open(str(path))
         present = int(table.config.version)
         # Rules of partial updates are another thing in version 9, and Hudi 0.15 deletes whatever the ordering value of a logged deletion:
-        # file slices with logs are merged by other rules then, which a moment before the change shows.
+        # file slices with logs are merged by other rules then, which a moment before the change shows where logs have such.
         partial, weighs = present == 9 and merging_of(table.config).partial is not None, weighs_deletions(table.state)
         table.upgrade(to) if to > present else table.downgrade(to)
         state = TableState.load(table.storage)
         assert int(state.config.version) == to
         after = readings(path, times)
         partial = partial or (to == 9 and merging_of(state.config).partial is not None)
-        check_same(before, after, newest_only=partial or weighs_deletions(state) != weighs)
+        check_same(before, after, newest_only=partial or (has_late_deletions and weighs_deletions(state) != weighs))
         report = HoodieTable.open(str(path)).verify(quick=True)
         assert report.ok, report.findings
         before = after
@@ -104,7 +106,7 @@ def check_way(path: Path, way: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_table_of_hudi_reads_the_same_in_every_version(name: str, tmp_path: Path) -> None:
-    check_way(unpack_spark_fixture(name, tmp_path), WAYS[name.split("/")[0]])
+    check_way(unpack_spark_fixture(name, tmp_path), WAYS[name.split("/")[0]], has_late_deletions=name in LATE_DELETIONS)
 
 
 @pytest.mark.parametrize("name", RS_CASES)
