@@ -14,6 +14,7 @@ from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.storage.faults import Fault, FaultyStorage, SimulatedCrash
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.write.create import TableSpec, create_table
+from tests.support.dying_storage import DyingStorage
 from tests.support.local_table import LocalTable
 from tests.support.readers import first_difference
 from tests.support.versions import version_of_new_tables
@@ -57,11 +58,8 @@ def data_files(storage: Storage) -> set[str]:
 
 def die(table: LocalTable, before: str, act: Callable[[LocalTable], object]) -> None:
     """Do `act` in a process that dies before the first mutating call whose name matches `before`."""
-    trial = FaultyStorage(copy_of(table.storage))
-    act(LocalTable(trial, lock_timeout_ms=TIMEOUT))
-    call = next(number for number, name in enumerate(trial.mutations, 1) if re.search(before, name))
     with pytest.raises(SimulatedCrash):
-        act(LocalTable(FaultyStorage(table.storage, call, Fault.CRASH_BEFORE), lock_timeout_ms=TIMEOUT))
+        act(LocalTable(DyingStorage(table.storage, before), lock_timeout_ms=TIMEOUT))
 
 
 def sweep(name: str, table: LocalTable, act: Callable[[LocalTable], object], then: Callable[[LocalTable], object]) -> int:
