@@ -340,7 +340,7 @@ class _Steps:
         if self.request.replaced_rows is not None:
             return
         try:
-            check_indexed_once(now, self.transaction.instant_time, metadata)
+            check_indexed_once(now, self.transaction.instant_time, metadata, is_global=self.context.is_global)
         except DuplicateKeyError as error:
             if not is_own_choice(now.config, self.request.options):
                 raise

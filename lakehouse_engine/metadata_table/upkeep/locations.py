@@ -153,7 +153,7 @@ def _keyed(keys: pa.Array, path: str, file_id: str) -> pa.Table:
 
 def _of_log(data: TableState, log: LogFile, instant_time: str, stat: HoodieWriteStat, rules: MergeRules, moves: KeyMoves) -> None:
     """Rows and deletions of a new log file. Updated rows among new ones are put again, which changes nothing."""
-    for keys, is_gone in _logged(data, log, instant_time, rules):
+    for keys, is_gone in logged_keys(data, log, instant_time, rules):
         rows = _keyed(keys, log.partition_path, log.file_id)
         if is_gone:
             moves.gone.append(rows)
@@ -161,8 +161,8 @@ def _of_log(data: TableState, log: LogFile, instant_time: str, stat: HoodieWrite
             moves.put.append(rows)
 
 
-def _logged(data: TableState, log: LogFile, instant_time: str, rules: MergeRules) -> Iterator[tuple[pa.Array, bool]]:
-    """Keys in the blocks of a log file, and whether they are deleted."""
+def logged_keys(data: TableState, log: LogFile, instant_time: str, rules: MergeRules) -> Iterator[tuple[pa.Array, bool]]:
+    """Keys in the blocks that an instant wrote to a log file, and whether they are deleted. Raises `FormatError`."""
     for block in read_blocks(mapped(data.storage, log.path)):
         if block.instant_time != instant_time:
             continue

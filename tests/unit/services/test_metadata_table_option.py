@@ -138,3 +138,29 @@ def test_a_build_that_fails_does_not_fail_the_commit(tmp_path: Path, monkeypatch
     monkeypatch.undo()
     assert table.upsert(rows("a", "x", 2)).failed_services == ()
     assert partitions(table) == ("files", "record_index")
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_an_upsert_brings_no_stored_key_into_another_partition_by_an_index_that_is_not_global(
+    index: str, table_type: str, version: str, tmp_path: Path
+) -> None:
+    buckets = {"hoodie.bucket.index.num.buckets": "2"} if index == "BUCKET" else {}
+    indexed = {ENABLE: "true", "hoodie.metadata.global.record.level.index.enable": "true"}
+    table = made(tmp_path, table_type=table_type, **{"hoodie.index.type": index, VERSION: version}, **buckets, **indexed)
+    table.upsert(rows("a b c", "x", 1))
+    assert partitions(table) == ("files", "record_index")
+    table.upsert(rows("d e f", "y", 1))
+    for write in (table.upsert, table.insert):
+        with pytest.raises(DuplicateKeyError, match="stored in the partition 'p=x'"):
+            write(rows("g b", "y", 2))
+    with pytest.raises(DuplicateKeyError, match="brings twice"):
+        table.upsert(pa.concat_tables([rows("g", "x", 2), rows("g", "y", 2)]))
+    table.upsert(rows("a b h", "x", 3))
+    table.upsert(rows("i", "y", 3), delete_keys=rows("c", "x", 0).select(["id", "p"]))
+    table.upsert(rows("c d", "y", 4))
+    table.upsert(rows("b", "y", 5), delete_keys=rows("b", "x", 0).select(["id", "p"]))
+    expected = {**dict.fromkeys("ah", ("x", 3)), "i": ("y", 3), **dict.fromkeys("cd", ("y", 4)), **dict.fromkeys("ef", ("y", 1))}
+    assert stored(table) == {**expected, "b": ("y", 5)}
+    assert check_metadata_table(HoodieTable.open(table.path).state).findings == ()
