@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from lakehouse_engine.commit.indexing import running_builds, settle_dead_builds
 from lakehouse_engine.commit.table_clock import table_clock
-from lakehouse_engine.errors import FormatError, MissingFileError, StoredFileNotFoundError, TableError, UnavailableError
+from lakehouse_engine.errors import DuplicateKeyError, FormatError, MissingFileError, StoredFileNotFoundError, TableError, UnavailableError
+from lakehouse_engine.index.choice import is_own_choice
 from lakehouse_engine.metadata_table.building.beside import take_back
 from lakehouse_engine.metadata_table.building.drop import drop
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, unname_partitions
@@ -27,6 +28,7 @@ from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import AUTO_INDEX_KEY, AutoIndex
+from lakehouse_engine.options import STORED_PREFIX, WriteOptions
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
@@ -40,7 +42,7 @@ _WARNED: set[tuple[str, str]] = set()
 
 
 class MetadataTableUpkeep:
-    """Participant that writes a delta commit of the metadata table for each action."""
+    """Participant that writes a delta commit of the metadata table for each action. `follow` raises as `check_one_place`."""
 
     def join(self, state: TableState) -> TableState:
         """Settle index builds that died; drop what cannot be kept up, and what a program that ignored the metadata table left behind."""
@@ -65,9 +67,19 @@ class MetadataTableUpkeep:
         if not is_in_use(state):
             return
         try:
-            self._follow(state, instant, outcome)
+            self._follow_or_drop_choice(state, instant, outcome)
         except _BROKEN as error:
             drop_metadata_table(state, f"it cannot be kept up ({error.message})")
+
+    def _follow_or_drop_choice(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
+        """An index that this engine chose refuses no write: it goes where it has no place for a key."""
+        try:
+            self._follow(state, instant, outcome)
+        except DuplicateKeyError as error:
+            if not is_own_choice(state.config, WriteOptions.read(state.config.prefixed(STORED_PREFIX))):
+                raise
+            _drop_chosen_index(state, error.context["key"])
+            self.follow(state, instant, outcome)
 
     def _follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
         table = MetadataTable.open(state)
@@ -119,7 +131,7 @@ def _without_builds(state: TableState, table: MetadataTable, instant_times: Sequ
 
 def _as_named(state: TableState) -> TableState:
     """The state without what was dropped of the metadata table since it was read: by a rollback or restore that went back behind its
-    compaction, or by this write (`drop_chosen_index`).
+    compaction, or by this write (`_drop_chosen_index`).
     """
     config = ConfigStore(state.storage).read()
     return state if config.metadata_partitions == state.config.metadata_partitions else replace(state, config=config)
@@ -162,10 +174,8 @@ def drop_partitions(state: TableState, dropped: Collection[str]) -> TableState:
     return state.refresh()
 
 
-def drop_chosen_index(state: TableState, key: str) -> None:
-    """Drop a record index that this engine chose by itself, since a write stores `key` twice; the table remembers that. Its lock is held.
-    The next state of the table is without it.
-    """
+def _drop_chosen_index(state: TableState, key: str) -> None:
+    """Drop a record index that this engine chose by itself, since a write stores `key` twice; the table remembers that."""
     reason = f"a write stores the key {key!r} twice, for which it has no place"
     _warn(state, "the record index, which this engine chose for the table,", reason, "Writes look for keys in the files again")
     ConfigStore(state.storage).update({AUTO_INDEX_KEY: str(AutoIndex("DUPLICATES"))})

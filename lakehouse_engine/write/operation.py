@@ -21,15 +21,14 @@ from typing import Any
 
 from lakehouse_engine.commit.concurrency.clusterings import file_groups, planned_among, take_over
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
-from lakehouse_engine.commit.metadata_table import drop_chosen_index
 from lakehouse_engine.commit.outcome import write_of
 from lakehouse_engine.commit.overtaken import FINAL, OvertakenError, Reach, check_undisturbed
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import DuplicateKeyError, LakehouseError
+from lakehouse_engine.errors import LakehouseError
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.index.choice import IndexChoice, advise, choose_index, is_own_choice
+from lakehouse_engine.index.choice import IndexChoice, advise, choose_index
 from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.commit_metadata import INDEX_KEY, ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
@@ -46,7 +45,6 @@ from lakehouse_engine.write.batch.stage import Stage
 from lakehouse_engine.write.batches import Batches
 from lakehouse_engine.write.concurrency import ADDING, may_let_go, reach_of
 from lakehouse_engine.write.context import prepare
-from lakehouse_engine.write.locate.indexed_once import check_indexed_once
 from lakehouse_engine.write.request import WriteRequest
 from lakehouse_engine.write.result import no_change, result_of
 from lakehouse_engine.write.routes import PlannedWrite, Route, plan_write
@@ -329,22 +327,10 @@ class _Steps:
         if self.transaction.is_let_go:
             self.transaction.complete_beside(metadata, reach, lambda now: self._check_again(now, metadata))
         else:
-            self._check_keys(self.transaction.state, metadata)
             self.transaction.complete(metadata)
         builds = self._choice is not None and self._choice.is_due
         state, instant = self.transaction.state, self.transaction.instant_time
         return result_of(state, instant, metadata, dropped=dropped, moves=moves, builds_index=builds)
-
-    def _check_keys(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
-        """Raise as `check_indexed_once`, unless the record index is the choice of this engine: then the index goes, and the write stays."""
-        if self.request.replaced_rows is not None:
-            return
-        try:
-            check_indexed_once(now, self.transaction.instant_time, metadata, is_global=self.context.is_global)
-        except DuplicateKeyError as error:
-            if not is_own_choice(now.config, self.request.options):
-                raise
-            drop_chosen_index(now, error.context["key"])
 
     def _check_again(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
         """Check that what was read for the write is unchanged when it is committed.
@@ -353,7 +339,6 @@ class _Steps:
         """
         if _written_in(now, self.request) is not None:
             raise OvertakenError("the write of this id was committed by another call", table=now.config.name)
-        self._check_keys(now, metadata)
         since = _check_expected(now, self.request)
         if since is not None:
             since.check(touched_by(metadata))

@@ -17,7 +17,8 @@ from lakehouse_engine.metadata_table.records.pairs import indexed_column
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.metadata_table.upkeep.files import FileChanges, cleaned_files, restored_files, rolled_back_files, written_files
-from lakehouse_engine.metadata_table.upkeep.locations import location_changes
+from lakehouse_engine.metadata_table.upkeep.locations import key_moves, location_changes
+from lakehouse_engine.metadata_table.upkeep.one_place import check_one_place
 from lakehouse_engine.metadata_table.upkeep.secondary import secondary_change
 from lakehouse_engine.metadata_table.upkeep.statistics import forgotten_files, statistics_of_commit
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
@@ -64,7 +65,7 @@ def changes_of(table: MetadataTable, instant: Instant, outcome: Outcome) -> Delt
     """Changes for an action whose files exist; None if it changes nothing here: a savepoint, and in versions 8 and 9 a rollback.
     `table.data` is the data table before it.
 
-    Raises as `location_changes`, and `FormatError` or `StoredFileNotFoundError` for a file that cannot be read.
+    Raises as `key_moves` and `check_one_place`, and `FormatError` or `StoredFileNotFoundError` for a file that cannot be read.
     """
     schema = schema_in_use(table)
     if isinstance(outcome, HoodieCommitMetadata):
@@ -88,7 +89,10 @@ def _of_commit(table: MetadataTable, instant: Instant, metadata: HoodieCommitMet
     if RECORD_INDEX in table.kept:
         by_partition = is_by_partition(table)
         millis = InstantMoments.of(table.data).millis(instant.requested_time)
-        changes[RECORD_INDEX] = location_changes(table.data, instant.requested_time, metadata, millis, schema, by_partition=by_partition)
+        moves = key_moves(table.data, instant.requested_time, metadata)
+        if not by_partition:
+            check_one_place(table, metadata, moves)
+        changes[RECORD_INDEX] = location_changes(moves, millis, schema, by_partition=by_partition)
     for partition, definition in _secondary_columns(table.data, table.kept).items():
         (column,), by_value = definition.source_fields, definition.version == "V2"
         change = secondary_change(table.data, instant.requested_time, metadata, column, schema, routes_by_value=by_value)

@@ -39,23 +39,18 @@ class KeyMoves:
     """Keys that a commit moved, in tables of `key`, `partition_path` and `file_id`, each a string.
 
     `put`: where keys are now; a key that was updated in a log may be there, too. `gone`: where keys were that were deleted or moved.
+    `again`: keys of which a base file has one more than the slice before it.
     """
 
     put: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
     gone: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
+    again: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
 
 
-def location_changes(
-    data: TableState, instant_time: str, metadata: HoodieCommitMetadata, millis: int, schema_text: str, *, by_partition: bool
-) -> list[Change]:
-    """Changes of the record index for a commit whose files exist; `data` is the table before it. `millis`: its instant, in milliseconds
-    since the epoch. `by_partition`: the index is partitioned.
-
-    Raises as `SliceReader.read`, and `FormatError` for a log that does not decode.
+def location_changes(moves: KeyMoves, millis: int, schema_text: str, *, by_partition: bool) -> list[Change]:
+    """Changes of the record index for a commit. `millis`: its instant, in milliseconds since the epoch. `by_partition`: the index is
+    partitioned.
     """
-    if metadata.operation_type in _KEEP_GROUPS:
-        return []
-    moves = key_moves(data, instant_time, metadata)
     put, gone = pa.concat_tables(moves.put), pa.concat_tables(moves.gone)
     if not by_partition:
         return [_change(put, gone, millis, schema_text, None)]
@@ -95,7 +90,7 @@ def key_moves(data: TableState, instant_time: str, metadata: HoodieCommitMetadat
         return moves
     rules = MergeRules.of(data.config, table_schema(data))
     for path, stats in metadata.partition_to_write_stats.items():
-        before = _slices(data, path, {stat.file_id for stat in stats})
+        before = slices_of(data, path, {stat.file_id for stat in stats})
         in_buckets: dict[str, list[HoodieWriteStat]] = {}
         for stat in stats:
             name = (stat.path or "").rpartition("/")[2]
@@ -109,11 +104,11 @@ def key_moves(data: TableState, instant_time: str, metadata: HoodieCommitMetadat
         for file_id, written in in_buckets.items():
             _of_bucket(data, before.get(file_id), slice_after(path, file_id, written, before.get(file_id)), instant_time, moves)
     for path, ids in (metadata.partition_to_replace_file_ids or {}).items():
-        moves.gone.append(_stored(data, list(_slices(data, path, set(ids)).values())))
+        moves.gone.append(stored_keys(data, list(slices_of(data, path, set(ids)).values())))
     return moves
 
 
-def _slices(data: TableState, path: str, ids: set[str | None]) -> dict[str, FileSlice]:
+def slices_of(data: TableState, path: str, ids: set[str | None]) -> dict[str, FileSlice]:
     """Newest slices of some file groups before the commit, by file id."""
     return {piece.file_id: piece for piece in data.view.latest_slices(path) if piece.file_id in ids}
 
@@ -121,24 +116,40 @@ def _slices(data: TableState, path: str, ids: set[str | None]) -> dict[str, File
 def _of_base_file(data: TableState, base: BaseFile, stat: HoodieWriteStat, before: FileSlice | None, moves: KeyMoves) -> None:
     if before is not None and not (stat.num_inserts or stat.num_deletes):
         return
-    now = _stored(data, [FileSlice(FileGroupId(base.partition_path, base.file_id), base.instant_time, base)])
+    now = stored_keys(data, [FileSlice(FileGroupId(base.partition_path, base.file_id), base.instant_time, base)])
     if before is None:
         moves.put.append(now)
         return
-    _compare(_stored(data, [before]), now, moves)
+    old = stored_keys(data, [before])
+    put, gone = _compare(old, now, moves)
+    if now.num_rows > old.num_rows - gone.num_rows + put.num_rows:
+        moves.again.append(_more_often(old, now))
+
+
+def _more_often(old: pa.Table, now: pa.Table) -> pa.Table:
+    """Rows of `now` whose key is among its keys more often than among those of `old`, and among both."""
+    counts, before = (pc.value_counts(rows.column("key")) for rows in (now, old))
+    known = before.field("counts").take(pc.index_in(counts.field("values"), before.field("values")))
+    more = counts.field("values").filter(pc.fill_null(pc.greater(counts.field("counts"), known), False))
+    return now.filter(pc.is_in(now.column("key"), more))
 
 
 def _of_bucket(data: TableState, before: FileSlice | None, after: FileSlice, instant_time: str, moves: KeyMoves) -> None:
     """A write to a bucket's log looks no key up: neither its stat nor its blocks say which rows are new, and which deletions hold."""
-    _compare(_stored(data, [] if before is None else [before]), _stored(data, [after], also=instant_time), moves)
+    _compare(stored_keys(data, [] if before is None else [before]), stored_keys(data, [after], also=instant_time), moves)
 
 
-def _compare(old: pa.Table, now: pa.Table, moves: KeyMoves) -> None:
-    moves.put.append(now.filter(pc.invert(pc.is_in(now.column("key"), old.column("key").combine_chunks()))))
-    moves.gone.append(old.filter(pc.invert(pc.is_in(old.column("key"), now.column("key").combine_chunks()))))
+def _compare(old: pa.Table, now: pa.Table, moves: KeyMoves) -> tuple[pa.Table, pa.Table]:
+    """What is put and gone between two readings of a file group."""
+    put = now.filter(pc.invert(pc.is_in(now.column("key"), old.column("key").combine_chunks())))
+    gone = old.filter(pc.invert(pc.is_in(old.column("key"), now.column("key").combine_chunks())))
+    moves.put.append(put)
+    moves.gone.append(gone)
+    return put, gone
 
 
-def _stored(data: TableState, slices: Sequence[FileSlice], also: str | None = None) -> pa.Table:
+def stored_keys(data: TableState, slices: Sequence[FileSlice], also: str | None = None) -> pa.Table:
+    """Keys of some slices. `also` is an instant that counts as completed. Raises as `SliceReader.read`."""
     found = [_KEYED.empty_table()]
     for piece in slices:
         keys = slice_rows(data, piece, [RECORD_KEY], also).column(RECORD_KEY).combine_chunks()
@@ -153,7 +164,7 @@ def _keyed(keys: pa.Array, path: str, file_id: str) -> pa.Table:
 
 def _of_log(data: TableState, log: LogFile, instant_time: str, stat: HoodieWriteStat, rules: MergeRules, moves: KeyMoves) -> None:
     """Rows and deletions of a new log file. Updated rows among new ones are put again, which changes nothing."""
-    for keys, is_gone in logged_keys(data, log, instant_time, rules):
+    for keys, is_gone in _logged(data, log, instant_time, rules):
         rows = _keyed(keys, log.partition_path, log.file_id)
         if is_gone:
             moves.gone.append(rows)
@@ -161,8 +172,8 @@ def _of_log(data: TableState, log: LogFile, instant_time: str, stat: HoodieWrite
             moves.put.append(rows)
 
 
-def logged_keys(data: TableState, log: LogFile, instant_time: str, rules: MergeRules) -> Iterator[tuple[pa.Array, bool]]:
-    """Keys in the blocks that an instant wrote to a log file, and whether they are deleted. Raises `FormatError`."""
+def _logged(data: TableState, log: LogFile, instant_time: str, rules: MergeRules) -> Iterator[tuple[pa.Array, bool]]:
+    """Keys in the blocks of a log file, and whether they are deleted."""
     for block in read_blocks(mapped(data.storage, log.path)):
         if block.instant_time != instant_time:
             continue

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine.api.describe import describe_table
@@ -186,6 +187,26 @@ def test_an_insert_of_a_stored_key_ends_the_chosen_index_and_not_the_write(
     assert HoodieTable.open(table.path).to_arrow().num_rows == 9
     assert check_metadata_table(HoodieTable.open(table.path).state).findings == ()
     assert reason(table).endswith("keys are stored more than once, and a record index has one place for each")
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_so_does_a_row_that_is_put_in_the_place_of_another(asked: bool, tmp_path: Path) -> None:
+    table = filled(tmp_path / "t")
+    if asked:
+        table.create_index("record_index")
+    table.upsert(rows(1, n=1))
+    table = HoodieTable.open(table.path)
+    other = table.to_arrow(meta_columns=True).filter(pc.not_equal(pc.field("_hoodie_record_key"), "1")).slice(0, 1)
+    stored = table.to_arrow().num_rows
+    if asked:
+        with pytest.raises(DuplicateKeyError, match="one place for a key"):
+            table.replace_rows(rows(1, n=5), replaced=other)
+    else:
+        table.replace_rows(rows(1, n=5), replaced=other)
+    table = HoodieTable.open(table.path)
+    assert ("record_index" in partitions(table), table.to_arrow().num_rows) == (asked, stored)
+    assert table.to_arrow(filters=pc.field("id") == 1).num_rows == (1 if asked else 2)
+    assert check_metadata_table(table.state).findings == ()
 
 
 def test_an_insert_of_a_stored_key_is_refused_where_the_index_was_asked_for(tmp_path: Path) -> None:

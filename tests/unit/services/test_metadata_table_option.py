@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,11 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import DuplicateKeyError, LakehouseError
 from lakehouse_engine.index.simple import KeyColumnIndex
+from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.metadata_table.upkeep.locations import KeyMoves
+from lakehouse_engine.metadata_table.upkeep.one_place import check_one_place
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.services.metadata import building
 from lakehouse_engine.verify.metadata_table import check_metadata_table
 
@@ -140,15 +146,24 @@ def test_a_build_that_fails_does_not_fail_the_commit(tmp_path: Path, monkeypatch
     assert partitions(table) == ("files", "record_index")
 
 
+INDEXED = {ENABLE: "true", "hoodie.metadata.global.record.level.index.enable": "true"}
+OF_PARTITIONS = {
+    "SIMPLE": {"hoodie.index.type": "SIMPLE"},
+    "BUCKET": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+}
+
+
+def places(ids: str, p: str) -> pa.Table:
+    return rows(ids, p, 0).select(["id", "p"])
+
+
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("table_type", ["cow", "mor"])
 @pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
 def test_an_upsert_brings_no_stored_key_into_another_partition_by_an_index_that_is_not_global(
     index: str, table_type: str, version: str, tmp_path: Path
 ) -> None:
-    buckets = {"hoodie.bucket.index.num.buckets": "2"} if index == "BUCKET" else {}
-    indexed = {ENABLE: "true", "hoodie.metadata.global.record.level.index.enable": "true"}
-    table = made(tmp_path, table_type=table_type, **{"hoodie.index.type": index, VERSION: version}, **buckets, **indexed)
+    table = made(tmp_path, table_type=table_type, **OF_PARTITIONS[index], **INDEXED, **{VERSION: version})
     table.upsert(rows("a b c", "x", 1))
     assert partitions(table) == ("files", "record_index")
     table.upsert(rows("d e f", "y", 1))
@@ -158,9 +173,44 @@ def test_an_upsert_brings_no_stored_key_into_another_partition_by_an_index_that_
     with pytest.raises(DuplicateKeyError, match="brings twice"):
         table.upsert(pa.concat_tables([rows("g", "x", 2), rows("g", "y", 2)]))
     table.upsert(rows("a b h", "x", 3))
-    table.upsert(rows("i", "y", 3), delete_keys=rows("c", "x", 0).select(["id", "p"]))
+    table.upsert(rows("i", "y", 3), delete_keys=places("c", "x"))
     table.upsert(rows("c d", "y", 4))
-    table.upsert(rows("b", "y", 5), delete_keys=rows("b", "x", 0).select(["id", "p"]))
+    table.upsert(rows("b", "y", 5), delete_keys=places("b", "x"))
     expected = {**dict.fromkeys("ah", ("x", 3)), "i": ("y", 3), **dict.fromkeys("cd", ("y", 4)), **dict.fromkeys("ef", ("y", 1))}
     assert stored(table) == {**expected, "b": ("y", 5)}
     assert check_metadata_table(HoodieTable.open(table.path).state).findings == ()
+    table.delete(places("b", "y"))
+    table.upsert(rows("b", "x", 6))
+    with pytest.raises(DuplicateKeyError, match="stored in the partition 'p=x'"):
+        table.upsert(rows("b", "y", 7))
+    assert stored(table) == {**expected, "b": ("x", 6)}
+    assert check_metadata_table(HoodieTable.open(table.path).state).findings == ()
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_a_key_that_the_index_names_and_no_file_has_is_free(index: str, table_type: str, tmp_path: Path) -> None:
+    table = made(tmp_path, table_type=table_type, **OF_PARTITIONS[index], **INDEXED)
+    table.upsert(rows("a b", "x", 1))
+    table.upsert(rows("c", "y", 1))
+    before = MetadataTable.open(HoodieTable.open(table.path).state)
+    table.delete(places("a", "x"))
+    after = replace(before, data=HoodieTable.open(table.path).state)
+    moves = KeyMoves(put=[pa.table({"key": ["a"], "partition_path": ["p=y"], "file_id": ["f"]})])
+    metadata = HoodieCommitMetadata(operation_type=WriteOperationType.UPSERT)
+    check_one_place(after, metadata, moves)
+    with pytest.raises(DuplicateKeyError, match="stored in the partition 'p=x'"):
+        check_one_place(before, metadata, moves)
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_with_soft_deletes_a_deleted_row_keeps_its_place_beside_that_of_its_key(index: str, tmp_path: Path) -> None:
+    properties = {**OF_PARTITIONS[index], **INDEXED, "lakehouse.deletes": "soft"}
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    table = Lakehouse(str(tmp_path)).create_table(
+        "s.t", schema=schema, record_key=["id"], partition_by=["p"], ordering_fields=["v"], properties=properties
+    )
+    table.upsert(rows("a b", "x", 1).append_column(schema.field(3), [[False, False]]))
+    moved = pa.concat_tables([rows("b", "x", 2), rows("b", "y", 2)]).append_column(schema.field(3), [[True, False]])
+    table.upsert(moved)
+    assert stored(table) == {"a": ("x", 1), "b": ("y", 2)}
