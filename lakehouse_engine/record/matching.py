@@ -33,9 +33,11 @@ def matches(stored: pa.Array | pa.ChunkedArray, keys: pa.Array) -> tuple[Rows, R
 
 def first_repeated(keys: pa.Array | pa.ChunkedArray) -> tuple[str, int] | None:
     """The first key that is there more than once, and how often; None if all are distinct."""
+    if len(keys.unique()) == len(keys):  # half the time of the counts
+        return None
     counts = keys.value_counts()
     repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-    return (repeated[0]["values"].as_py(), repeated[0]["counts"].as_py()) if len(repeated) else None
+    return repeated[0]["values"].as_py(), repeated[0]["counts"].as_py()
 
 
 def _joined(stored: pa.Array | pa.ChunkedArray, keys: pa.Array) -> tuple[Rows, Rows]:
