@@ -20,7 +20,7 @@ from lakehouse_engine.errors import (
 )
 from lakehouse_engine.files.vanished import told_of_crossing
 from lakehouse_engine.model.write_stats import WriteOperationType
-from lakehouse_engine.options import WriteOptions
+from lakehouse_engine.options import LOCK_TIMEOUT_MS, WriteOptions
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.alter import evolve_schema
@@ -89,6 +89,16 @@ def _without(*keys: str) -> Effect:
 
 def upsert(*rows: Row) -> Act:
     return lambda me: me.commit("upsert", changed(*rows), lambda: me.table.upsert(batch(rows)))
+
+
+def impatient(act: Act) -> Act:
+    """It waits a minute for the lock, in place of ten, whose looks are more calls than a run may make."""
+
+    def waits_less(me: Me) -> None:
+        me.table.options[LOCK_TIMEOUT_MS.key] = "60000"
+        act(me)
+
+    return waits_less
 
 
 def upserts(*each: Iterable[Row]) -> Act:

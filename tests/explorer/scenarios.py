@@ -293,7 +293,7 @@ SCENARIOS = (
     Scenario(
         "a dying Hudi",
         shared,
-        {"hudi": hudi.upserts([C2, B2]), "one": do.upsert(A2)},
+        {"hudi": hudi.upserts([C2, B2]), "one": do.impatient(do.upsert(A2))},
         faults=(CRASH, PAUSE),
         faulty=("hudi",),
         foreign=frozenset({"hudi"}),
