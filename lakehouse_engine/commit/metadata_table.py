@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from lakehouse_engine.commit.indexing import running_builds, settle_dead_builds
 from lakehouse_engine.commit.table_clock import table_clock
-from lakehouse_engine.errors import DuplicateKeyError, FormatError, MissingFileError, StoredFileNotFoundError, TableError, UnavailableError
-from lakehouse_engine.index.choice import is_own_choice
+from lakehouse_engine.errors import FormatError, MissingFileError, StoredFileNotFoundError, TableError, UnavailableError
 from lakehouse_engine.metadata_table.building.beside import take_back
 from lakehouse_engine.metadata_table.building.drop import drop
 from lakehouse_engine.metadata_table.building.naming import IN_PROGRESS_KEY, PARTITIONS_KEY, unname_partitions
@@ -28,7 +27,6 @@ from lakehouse_engine.model.instant import Instant
 from lakehouse_engine.model.outcomes import Outcome
 from lakehouse_engine.model.savepoint import HoodieSavepointMetadata
 from lakehouse_engine.model.table_config import AUTO_INDEX_KEY, AutoIndex
-from lakehouse_engine.options import STORED_PREFIX, WriteOptions
 from lakehouse_engine.timeline.config_store import ConfigStore
 from lakehouse_engine.timeline.timeline import Timeline
 from lakehouse_engine.view.table_state import TableState
@@ -67,19 +65,9 @@ class MetadataTableUpkeep:
         if not is_in_use(state):
             return
         try:
-            self._follow_or_drop_choice(state, instant, outcome)
+            self._follow(state, instant, outcome)
         except _BROKEN as error:
             drop_metadata_table(state, f"it cannot be kept up ({error.message})")
-
-    def _follow_or_drop_choice(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
-        """An index that this engine chose refuses no write: it goes where it has no place for a key."""
-        try:
-            self._follow(state, instant, outcome)
-        except DuplicateKeyError as error:
-            if not is_own_choice(state.config, WriteOptions.read(state.config.prefixed(STORED_PREFIX))):
-                raise
-            _drop_chosen_index(state, error.context["key"])
-            self.follow(state, instant, outcome)
 
     def _follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
         table = MetadataTable.open(state)
@@ -99,7 +87,10 @@ class MetadataTableUpkeep:
         """Does nothing: states before an action need no less of the metadata table."""
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
-        if not (is_in_use(state) and is_in_use(_as_named(state))):
+        if not is_in_use(state):
+            return
+        state = _as_named(state)
+        if not is_in_use(state):
             return
         try:
             table = _without_builds(state, MetadataTable.open(state), instant_times)
@@ -131,7 +122,7 @@ def _without_builds(state: TableState, table: MetadataTable, instant_times: Sequ
 
 def _as_named(state: TableState) -> TableState:
     """The state without what was dropped of the metadata table since it was read: by a rollback or restore that went back behind its
-    compaction, or by this write (`_drop_chosen_index`).
+    compaction, or by this write (`drop_chosen_index`).
     """
     config = ConfigStore(state.storage).read()
     return state if config.metadata_partitions == state.config.metadata_partitions else replace(state, config=config)
@@ -174,12 +165,14 @@ def drop_partitions(state: TableState, dropped: Collection[str]) -> TableState:
     return state.refresh()
 
 
-def _drop_chosen_index(state: TableState, key: str) -> None:
-    """Drop a record index that this engine chose by itself, since a write stores `key` twice; the table remembers that."""
+def drop_chosen_index(state: TableState, key: str) -> None:
+    """Drop a record index that this engine chose by itself, for a write that stores `key` twice; the table remembers that. Its lock is
+    held. If the process dies before the table remembers it, the index is built again by and by.
+    """
     reason = f"a write stores the key {key!r} twice, for which it has no place"
     _warn(state, "the record index, which this engine chose for the table,", reason, "Writes look for keys in the files again")
-    ConfigStore(state.storage).update({AUTO_INDEX_KEY: str(AutoIndex("DUPLICATES"))})
     drop(state, [RECORD_INDEX])
+    ConfigStore(state.storage).update({AUTO_INDEX_KEY: str(AutoIndex("DUPLICATES"))})
 
 
 def _warn(state: TableState, what: str, reason: str, cost: str) -> None:

@@ -21,14 +21,15 @@ from typing import Any
 
 from lakehouse_engine.commit.concurrency.clusterings import file_groups, planned_among, take_over
 from lakehouse_engine.commit.expected import Expectation, check_expected, touched_by
+from lakehouse_engine.commit.metadata_table import drop_chosen_index
 from lakehouse_engine.commit.outcome import write_of
 from lakehouse_engine.commit.overtaken import FINAL, OvertakenError, Reach, check_undisturbed
 from lakehouse_engine.commit.transaction import Transaction, begin
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.engine import TaskRunner
-from lakehouse_engine.errors import LakehouseError
+from lakehouse_engine.errors import DuplicateKeyError, LakehouseError
 from lakehouse_engine.files.schema import table_schema
-from lakehouse_engine.index.choice import IndexChoice, advise, choose_index
+from lakehouse_engine.index.choice import IndexChoice, advise, choose_index, is_own_choice
 from lakehouse_engine.manifest.missing import lost_files
 from lakehouse_engine.model.commit_metadata import INDEX_KEY, ROUTE_KEY, SCHEMA_KEY, WRITE_ID_KEY, HoodieCommitMetadata, checksum_metadata
 from lakehouse_engine.model.instant import Action
@@ -38,6 +39,7 @@ from lakehouse_engine.model.write_stats import HoodieWriteStat, WriteOperationTy
 from lakehouse_engine.read.moments import moment_of
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.config_store import ConfigStore
+from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.timeline.presence import told_if_gone
 from lakehouse_engine.view.moment import at_one_moment
 from lakehouse_engine.view.table_state import TableState
@@ -324,13 +326,30 @@ class _Steps:
         )
         if self.since is not None:
             self.since.check(touched_by(metadata))
+        try:
+            self._complete(metadata, reach)
+        except DuplicateKeyError as error:
+            self._complete_without_index(metadata, reach, error)
+        builds = self._choice is not None and self._choice.is_due
+        state, instant = self.transaction.state, self.transaction.instant_time
+        return result_of(state, instant, metadata, dropped=dropped, moves=moves, builds_index=builds)
+
+    def _complete(self, metadata: HoodieCommitMetadata, reach: Reach) -> None:
         if self.transaction.is_let_go:
             self.transaction.complete_beside(metadata, reach, lambda now: self._check_again(now, metadata))
         else:
             self.transaction.complete(metadata)
-        builds = self._choice is not None and self._choice.is_due
-        state, instant = self.transaction.state, self.transaction.instant_time
-        return result_of(state, instant, metadata, dropped=dropped, moves=moves, builds_index=builds)
+
+    def _complete_without_index(self, metadata: HoodieCommitMetadata, reach: Reach, refused: DuplicateKeyError) -> None:
+        """Complete a write that stores a key twice, without the record index that refused it, if this engine chose that by itself. Raises
+        `refused` if not.
+        """
+        with TableLock(self.transaction.state.storage, self.request.options.lock_timeout_ms):
+            now = self.transaction.state.advance()
+            if not is_own_choice(now.config, self.request.options):
+                raise refused
+            drop_chosen_index(now, refused.context["key"])
+            self._complete(metadata, reach)
 
     def _check_again(self, now: TableState, metadata: HoodieCommitMetadata) -> None:
         """Check that what was read for the write is unchanged when it is committed.

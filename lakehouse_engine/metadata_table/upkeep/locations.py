@@ -90,7 +90,7 @@ def key_moves(data: TableState, instant_time: str, metadata: HoodieCommitMetadat
         return moves
     rules = MergeRules.of(data.config, table_schema(data))
     for path, stats in metadata.partition_to_write_stats.items():
-        before = slices_of(data, path, {stat.file_id for stat in stats})
+        before = _slices(data, path, {stat.file_id for stat in stats})
         in_buckets: dict[str, list[HoodieWriteStat]] = {}
         for stat in stats:
             name = (stat.path or "").rpartition("/")[2]
@@ -104,11 +104,11 @@ def key_moves(data: TableState, instant_time: str, metadata: HoodieCommitMetadat
         for file_id, written in in_buckets.items():
             _of_bucket(data, before.get(file_id), slice_after(path, file_id, written, before.get(file_id)), instant_time, moves)
     for path, ids in (metadata.partition_to_replace_file_ids or {}).items():
-        moves.gone.append(stored_keys(data, list(slices_of(data, path, set(ids)).values())))
+        moves.gone.append(_stored(data, list(_slices(data, path, set(ids)).values())))
     return moves
 
 
-def slices_of(data: TableState, path: str, ids: set[str | None]) -> dict[str, FileSlice]:
+def _slices(data: TableState, path: str, ids: set[str | None]) -> dict[str, FileSlice]:
     """Newest slices of some file groups before the commit, by file id."""
     return {piece.file_id: piece for piece in data.view.latest_slices(path) if piece.file_id in ids}
 
@@ -116,11 +116,11 @@ def slices_of(data: TableState, path: str, ids: set[str | None]) -> dict[str, Fi
 def _of_base_file(data: TableState, base: BaseFile, stat: HoodieWriteStat, before: FileSlice | None, moves: KeyMoves) -> None:
     if before is not None and not (stat.num_inserts or stat.num_deletes):
         return
-    now = stored_keys(data, [FileSlice(FileGroupId(base.partition_path, base.file_id), base.instant_time, base)])
+    now = _stored(data, [FileSlice(FileGroupId(base.partition_path, base.file_id), base.instant_time, base)])
     if before is None:
         moves.put.append(now)
         return
-    old = stored_keys(data, [before])
+    old = _stored(data, [before])
     put, gone = _compare(old, now, moves)
     if now.num_rows > old.num_rows - gone.num_rows + put.num_rows:
         moves.again.append(_more_often(old, now))
@@ -136,7 +136,7 @@ def _more_often(old: pa.Table, now: pa.Table) -> pa.Table:
 
 def _of_bucket(data: TableState, before: FileSlice | None, after: FileSlice, instant_time: str, moves: KeyMoves) -> None:
     """A write to a bucket's log looks no key up: neither its stat nor its blocks say which rows are new, and which deletions hold."""
-    _compare(stored_keys(data, [] if before is None else [before]), stored_keys(data, [after], also=instant_time), moves)
+    _compare(_stored(data, [] if before is None else [before]), _stored(data, [after], also=instant_time), moves)
 
 
 def _compare(old: pa.Table, now: pa.Table, moves: KeyMoves) -> tuple[pa.Table, pa.Table]:
@@ -148,8 +148,7 @@ def _compare(old: pa.Table, now: pa.Table, moves: KeyMoves) -> tuple[pa.Table, p
     return put, gone
 
 
-def stored_keys(data: TableState, slices: Sequence[FileSlice], also: str | None = None) -> pa.Table:
-    """Keys of some slices. `also` is an instant that counts as completed. Raises as `SliceReader.read`."""
+def _stored(data: TableState, slices: Sequence[FileSlice], also: str | None = None) -> pa.Table:
     found = [_KEYED.empty_table()]
     for piece in slices:
         keys = slice_rows(data, piece, [RECORD_KEY], also).column(RECORD_KEY).combine_chunks()

@@ -5,8 +5,6 @@ An index of each partition has no such rule. Hudi lets the later place win, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,9 +12,8 @@ from lakehouse_engine.errors import DuplicateKeyError
 from lakehouse_engine.metadata_table.answers import record_locations
 from lakehouse_engine.metadata_table.partitions import RECORD_INDEX
 from lakehouse_engine.metadata_table.table import MetadataTable
-from lakehouse_engine.metadata_table.upkeep.locations import KeyMoves, slices_of, stored_keys
+from lakehouse_engine.metadata_table.upkeep.locations import KeyMoves
 from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.record.matching import first_repeated
 
@@ -34,7 +31,7 @@ _ADDING = frozenset(
 
 def check_one_place(table: MetadataTable, metadata: HoodieCommitMetadata, moves: KeyMoves) -> None:
     """Raise `DuplicateKeyError` if the commit brings a key twice, or one that is stored elsewhere and stays there. `table.data` is the
-    table before it. The index says where keys are, and files that they are still there. Raises as `SliceReader.read`.
+    table before it.
 
     Upserts of tables with soft deletes are not checked: a deleted row stays where it was.
     """
@@ -48,27 +45,18 @@ def check_one_place(table: MetadataTable, metadata: HoodieCommitMetadata, moves:
     if repeated is not None:
         raise _refused(table, repeated[0], "brings twice")
     if len(again):
-        raise _stored(table, *(again.column(name)[0].as_py() for name in ("key", "partition_path")))
+        raise _stored(table, again)
     put = put.filter(pc.invert(pc.is_in(put.column("key"), gone.column("key").combine_chunks())))
-    for place, keys in _elsewhere(table, put):
-        piece = slices_of(data, place.partition_path, {place.file_id}).get(place.file_id)
-        there = pc.unique(stored_keys(data, [] if piece is None else [piece]).column("key").combine_chunks())
-        stays = keys.filter(pc.is_in(keys, there))
-        if len(stays):
-            raise _stored(table, stays[0].as_py(), place.partition_path)
-
-
-def _elsewhere(table: MetadataTable, put: pa.Table) -> Iterator[tuple[FileGroupId, pa.Array]]:
-    """File groups in which keys are that are put into others, each with those keys, by the index."""
     stored = record_locations(table, put.column("key").combine_chunks())
     into = put.take(pc.index_in(stored.column("key"), put.column("key").combine_chunks()))
-    is_other = [pc.not_equal(stored.column(name), into.column(name)) for name in ("partition_path", "file_id")]
-    others = stored.filter(pc.or_(*is_other))
-    for found in others.group_by(["partition_path", "file_id"]).aggregate([("key", "list")]).to_pylist():
-        yield FileGroupId(found["partition_path"], found["file_id"]), pa.array(found["key_list"], pa.string())
+    is_elsewhere = pc.or_(*(pc.not_equal(stored.column(name), into.column(name)) for name in ("partition_path", "file_id")))
+    elsewhere = stored.filter(is_elsewhere)
+    if len(elsewhere):
+        raise _stored(table, elsewhere)
 
 
-def _stored(table: MetadataTable, key: str, partition: str) -> DuplicateKeyError:
+def _stored(table: MetadataTable, rows: pa.Table) -> DuplicateKeyError:
+    key, partition = (rows.column(name)[0].as_py() for name in ("key", "partition_path"))
     return _refused(table, key, f"brings, and that is stored in the partition {partition!r}")
 
 

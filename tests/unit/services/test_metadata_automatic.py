@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from lakehouse_engine.api.describe import describe_table
-from lakehouse_engine.errors import CommitConflictError, DuplicateKeyError, LakehouseError, OptionError, PropertiesError
+from lakehouse_engine.commit.publish import Publication
+from lakehouse_engine.errors import CommitConflictError, DuplicateKeyError, LakehouseError, OptionError, PropertiesError, StorageError
 from lakehouse_engine.index.registry import load_index
 from lakehouse_engine.index.simple import KeyColumnIndex
 from lakehouse_engine.metadata_table.building import entries
@@ -215,6 +216,35 @@ def test_an_insert_of_a_stored_key_is_refused_where_the_index_was_asked_for(tmp_
     with pytest.raises(DuplicateKeyError, match="one place for a key"):
         table.bulk_insert(rows(1, n=5))
     assert "record_index" in partitions(table)
+
+
+@pytest.mark.parametrize("asked", [{"hoodie.index.type": "RECORD_INDEX"}, {"hoodie.metadata.global.record.level.index.enable": "true"}])
+def test_it_is_refused_where_the_write_itself_asks_for_the_index(asked: dict[str, str], tmp_path: Path) -> None:
+    table = filled(tmp_path / "t")
+    table.upsert(rows(1, n=1))
+    with pytest.raises(DuplicateKeyError, match="one place for a key"):
+        HoodieTable.open(table.path).bulk_insert(rows(1, n=5), options=asked)
+    assert "record_index" in partitions(table)
+    assert HoodieTable.open(table.path).config.auto_index.word == "BUILT"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_if_the_write_fails_after_that_the_other_indexes_stay(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = filled(tmp_path / "t", version=version)
+    table.upsert(rows(1, n=1))
+    table.create_index("column_stats")
+
+    def full(*_: object) -> None:
+        raise StorageError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Publication, "_complete", full)
+        with pytest.raises(StorageError, match="no room"):
+            HoodieTable.open(table.path).bulk_insert(rows(1, n=5))
+    assert partitions(table) == ("column_stats", "files")
+    assert HoodieTable.open(table.path).upsert(rows(1, n=6)).updates == 1
+    assert partitions(table) == ("column_stats", "files")
+    assert check_metadata_table(HoodieTable.open(table.path).state).findings == ()
 
 
 def test_a_secondary_index_keeps_the_chosen_index(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,6 @@ import pytest
 from lakehouse_engine import HoodieTable, Lakehouse
 from lakehouse_engine.errors import DuplicateKeyError, LakehouseError
 from lakehouse_engine.index.simple import KeyColumnIndex
-from lakehouse_engine.metadata_table.table import MetadataTable
-from lakehouse_engine.metadata_table.upkeep.locations import KeyMoves
-from lakehouse_engine.metadata_table.upkeep.one_place import check_one_place
-from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
-from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.services.metadata import building
 from lakehouse_engine.verify.metadata_table import check_metadata_table
 
@@ -185,22 +179,6 @@ def test_an_upsert_brings_no_stored_key_into_another_partition_by_an_index_that_
         table.upsert(rows("b", "y", 7))
     assert stored(table) == {**expected, "b": ("x", 6)}
     assert check_metadata_table(HoodieTable.open(table.path).state).findings == ()
-
-
-@pytest.mark.parametrize("table_type", ["cow", "mor"])
-@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
-def test_a_key_that_the_index_names_and_no_file_has_is_free(index: str, table_type: str, tmp_path: Path) -> None:
-    table = made(tmp_path, table_type=table_type, **OF_PARTITIONS[index], **INDEXED)
-    table.upsert(rows("a b", "x", 1))
-    table.upsert(rows("c", "y", 1))
-    before = MetadataTable.open(HoodieTable.open(table.path).state)
-    table.delete(places("a", "x"))
-    after = replace(before, data=HoodieTable.open(table.path).state)
-    moves = KeyMoves(put=[pa.table({"key": ["a"], "partition_path": ["p=y"], "file_id": ["f"]})])
-    metadata = HoodieCommitMetadata(operation_type=WriteOperationType.UPSERT)
-    check_one_place(after, metadata, moves)
-    with pytest.raises(DuplicateKeyError, match="stored in the partition 'p=x'"):
-        check_one_place(before, metadata, moves)
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
