@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
@@ -17,7 +17,7 @@ from lakehouse_engine.metadata_table.records.pairs import indexed_column
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.metadata_table.upkeep.files import FileChanges, cleaned_files, restored_files, rolled_back_files, written_files
-from lakehouse_engine.metadata_table.upkeep.locations import key_moves, location_changes
+from lakehouse_engine.metadata_table.upkeep.locations import key_moves, location_change
 from lakehouse_engine.metadata_table.upkeep.one_place import check_one_place
 from lakehouse_engine.metadata_table.upkeep.secondary import secondary_change
 from lakehouse_engine.metadata_table.upkeep.statistics import forgotten_files, statistics_of_commit
@@ -87,17 +87,20 @@ def _of_commit(table: MetadataTable, instant: Instant, metadata: HoodieCommitMet
     for partition, (records, deleted) in statistics_of_commit(table, instant.requested_time, metadata).items():
         changes[partition] = [Change(encoded(schema, records), deleted)]
     if RECORD_INDEX in table.kept:
-        by_partition = is_by_partition(table)
-        millis = InstantMoments.of(table.data).millis(instant.requested_time)
-        moves = key_moves(table.data, instant.requested_time, metadata)
-        if not by_partition:
-            check_one_place(table, metadata, moves)
-        changes[RECORD_INDEX] = location_changes(moves, millis, schema, by_partition=by_partition)
+        changes[RECORD_INDEX] = list(_locations(table, instant.requested_time, metadata, schema))
     for partition, definition in _secondary_columns(table.data, table.kept).items():
         (column,), by_value = definition.source_fields, definition.version == "V2"
         change = secondary_change(table.data, instant.requested_time, metadata, column, schema, routes_by_value=by_value)
         changes[partition] = [change]
     return changes
+
+
+def _locations(table: MetadataTable, instant_time: str, metadata: HoodieCommitMetadata, schema: str) -> Iterator[Change]:
+    moves, millis = key_moves(table.data, instant_time, metadata), InstantMoments.of(table.data).millis(instant_time)
+    for path in moves.partitions if is_by_partition(table) else (None,):
+        part = moves if path is None else moves.within(path)
+        check_one_place(table, metadata, part, path)
+        yield location_change(part, millis, schema, path)
 
 
 def _put(schema: str, records: Records) -> Change:

@@ -46,25 +46,28 @@ class KeyMoves:
     gone: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
     again: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
 
+    def within(self, path: str) -> KeyMoves:
+        """Those of a partition."""
+        return KeyMoves(*([_of_partition(rows, path) for rows in part] for part in (self.put, self.gone, self.again)))
 
-def location_changes(moves: KeyMoves, millis: int, schema_text: str, *, by_partition: bool) -> list[Change]:
-    """Changes of the record index for a commit. `millis`: its instant, in milliseconds since the epoch. `by_partition`: the index is
-    partitioned.
-    """
-    put, gone = pa.concat_tables(moves.put), pa.concat_tables(moves.gone)
-    if not by_partition:
-        return [_change(put, gone, millis, schema_text, None)]
-    paths = sorted({*pc.unique(put.column("partition_path")).to_pylist(), *pc.unique(gone.column("partition_path")).to_pylist()})
-    return [_change(_within(put, path), _within(gone, path), millis, schema_text, path) for path in paths]
+    @property
+    def partitions(self) -> list[str]:
+        """Paths of the partitions that have some, sorted."""
+        paths = (rows.column("partition_path") for rows in (*self.put, *self.gone, *self.again))
+        return sorted({path for column in paths for path in pc.unique(column).to_pylist()})
 
 
-def _within(rows: pa.Table, path: str) -> pa.Table:
+def _of_partition(rows: pa.Table, path: str) -> pa.Table:
     return rows.filter(pc.equal(rows.column("partition_path"), path))
 
 
-def _change(put: pa.Table, gone: pa.Table, millis: int, schema_text: str, within: str | None) -> Change:
-    """A key that is put and gone was moved; one that is put more than once has its last place."""
-    put = _last_of_each(put)
+def location_change(moves: KeyMoves, millis: int, schema_text: str, within: str | None) -> Change:
+    """Change of the record index for a commit. `millis`: its instant, in milliseconds since the epoch. `within`: the partition, if the
+    index is partitioned.
+
+    A key that is put and gone was moved; one that is put more than once has its last place.
+    """
+    put, gone = _last_of_each(pa.concat_tables(moves.put)), pa.concat_tables(moves.gone)
     keys = put.column("key").combine_chunks()
     gone_keys = pc.unique(gone.column("key").combine_chunks())
     gone_keys = gone_keys.filter(pc.invert(pc.is_in(gone_keys, keys)))

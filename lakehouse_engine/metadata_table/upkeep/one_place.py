@@ -1,6 +1,6 @@
-"""The record index has one place for a key: a write that would store a key twice is refused.
+"""The record index has one place for a key, in the table or in a partition: a write that would store a key twice is refused.
 
-An index of each partition has no such rule. Hudi lets the later place win, and a read by the key then misses a row.
+Hudi lets the later place win, and a read by the key then misses a row.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ADDING = frozenset(
 """Operations that may be refused. Table services are resumed until they succeed, and bring no new rows."""
 
 
-def check_one_place(table: MetadataTable, metadata: HoodieCommitMetadata, moves: KeyMoves) -> None:
+def check_one_place(table: MetadataTable, metadata: HoodieCommitMetadata, moves: KeyMoves, within: str | None = None) -> None:
     """Raise `DuplicateKeyError` if the commit brings a key twice, or one that is stored elsewhere and stays there. `table.data` is the
-    table before it.
+    table before it. `within`: the partition of the moves, if the index is partitioned.
 
     Upserts of tables with soft deletes are not checked: a deleted row stays where it was.
     """
@@ -47,7 +47,7 @@ def check_one_place(table: MetadataTable, metadata: HoodieCommitMetadata, moves:
     if len(again):
         raise _stored(table, again)
     put = put.filter(pc.invert(pc.is_in(put.column("key"), gone.column("key").combine_chunks())))
-    stored = record_locations(table, put.column("key").combine_chunks())
+    stored = record_locations(table, put.column("key").combine_chunks(), within)
     into = put.take(pc.index_in(stored.column("key"), put.column("key").combine_chunks()))
     is_elsewhere = pc.or_(*(pc.not_equal(stored.column(name), into.column(name)) for name in ("partition_path", "file_id")))
     elsewhere = stored.filter(is_elsewhere)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakehouse_engine.errors import CorruptLogError, FormatError, MissingFileError, UnavailableError
+from lakehouse_engine.errors import CorruptLogError, DuplicateKeyError, FormatError, MissingFileError, UnavailableError
 from lakehouse_engine.format.log.writer import render_rollback
 from lakehouse_engine.format.metadata_table.bloom_filters import secondary_index_payload
 from lakehouse_engine.format.metadata_table.keys import secondary_keys
@@ -14,6 +14,10 @@ from lakehouse_engine.metadata_table.answers import record_keys_of, record_locat
 from lakehouse_engine.metadata_table.completeness import unknown_instants
 from lakehouse_engine.metadata_table.partitions import group_numbers
 from lakehouse_engine.metadata_table.table import MetadataTable
+from lakehouse_engine.metadata_table.upkeep.locations import KeyMoves
+from lakehouse_engine.metadata_table.upkeep.one_place import check_one_place
+from lakehouse_engine.model.commit_metadata import HoodieCommitMetadata
+from lakehouse_engine.model.write_stats import WriteOperationType
 from lakehouse_engine.storage.memory import MemoryStorage
 from lakehouse_engine.table import HoodieTable
 from lakehouse_engine.view.table_state import TableState
@@ -174,6 +178,29 @@ def test_a_partitioned_index_has_a_key_once_in_each_partition(storage: MemorySto
     assert sorted(record_locations(table, asked)["file_id"].to_pylist()) == ["file of p=1", "file of p=2"]
     assert record_locations(table, asked, "p=2")["file_id"].to_pylist() == ["file of p=2"]
     assert record_locations(table, asked, "p=3").num_rows == 0
+
+
+@pytest.mark.parametrize("operation", [WriteOperationType.INSERT, WriteOperationType.UPSERT])
+def test_its_upkeep_refuses_a_key_twice_in_a_partition_alone(storage: MemoryStorage, operation: WriteOperationType) -> None:
+    builder = MetadataTableBuilder(storage).begin("files", "record_index")
+    for name, path in (("p%3D1", "p=1"), ("p%3D2", "p=2")):
+        builder.base(f"record-index-{name}-0000-0", *locations({"a": f"file of {path}"}, path))
+    builder.publish(BUILD)
+    table, metadata = builder.open(), HoodieCommitMetadata(operation_type=operation)
+    names = ["key", "partition_path", "file_id"]
+    put = pa.table([["a", "a", "b", "b"], ["p=2", "p=3", "p=1", "p=2"], ["file of p=2", "n", "n", "n"]], names=names)
+    moves = KeyMoves(put=[put])
+    assert moves.partitions == ["p=1", "p=2", "p=3"]
+    for path in moves.partitions:
+        check_one_place(table, metadata, moves.within(path), path)
+    other = KeyMoves(put=[pa.table([["a"], ["p=2"], ["other"]], names=names)])
+    with pytest.raises(DuplicateKeyError, match="stored in the partition 'p=2'"):
+        check_one_place(table, metadata, other, "p=2")
+    twice = KeyMoves(put=[pa.table([["c", "c"], ["p=2", "p=2"], ["one", "two"]], names=names)])
+    with pytest.raises(DuplicateKeyError, match="brings twice"):
+        check_one_place(table, metadata, twice, "p=2")
+    other.gone.append(pa.table([["a"], ["p=2"], ["file of p=2"]], names=names))
+    check_one_place(table, metadata, other, "p=2")
 
 
 def test_a_secondary_index_says_which_records_have_a_value(storage: MemoryStorage) -> None:
