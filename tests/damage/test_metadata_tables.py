@@ -1,7 +1,7 @@
 """Every file of a metadata table is lost, cut, changed in a bit, or an older one: no read has other rows for it, and no change loses any.
 
 Reads and changes go on without the metadata table, or say which file is damaged and what to do. Of the files, bits and changes some are
-tried, others with each commit; LAKEHOUSE_DEPTH=full takes every file and change, and 50 bits of each file.
+tried, others with each commit; LAKEHOUSE_DEPTH=full takes every file, five bits of each, and two changes after each damage.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from tests.support.metadata_checks import check_metadata
 
 FILES, CHANGED_FILES = 4, 1
 """Of each part so many are damaged, and as many before a change."""
+FLIPS, CHANGED = (5, 2) if IS_FULL else (1, 1)
+"""Bits of a file, and changes of a damaged table."""
 LAG = "older"
 """Older files are put back: all of the metadata table, or a folder of it."""
 CASES = [*((part, way) for part in PARTS for way in WAYS), ("folder", LAG), ("whole", LAG)]
@@ -58,7 +60,7 @@ def damaged(built: Indexed, part: str, way: str, dice: random.Random, most: int)
         yield from older(built, part, dice, most)
         return
     for path in chosen(built.files(part), dice, most):
-        for number, left in enumerate(damages(built.storage.read(path), way, dice)):
+        for number, left in enumerate(damages(built.storage.read(path), way, dice, FLIPS)):
             storage = built.copy()
             if left is None:
                 storage.delete(path)
@@ -144,7 +146,7 @@ def test_changes_are_right_or_refused_with_the_file(
 ) -> None:
     dice, before, wrong = random.Random(f"{seed}/{variant}/{part}/{way}/changes"), found(opened(tables(variant).storage)), []
     for case, storage in damaged(tables(variant), part, way, dice, CHANGED_FILES):
-        for use in changes(variant) if IS_FULL else dice.sample(changes(variant), 1):
+        for use in dice.sample(changes(variant), CHANGED):
             copy = Indexed(storage, {}).copy()
             wrong += [f"{case}, {use.__name__}: {one}" for one in changed(copy, use, answers(variant, use), before)]
     assert wrong == []
