@@ -59,15 +59,15 @@ class MetadataTableUpkeep:
         return state
 
     def follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
-        if isinstance(outcome, HoodieSavepointMetadata) or not is_in_use(state):  # a savepoint has the time of its write
+        if isinstance(outcome, HoodieSavepointMetadata):  # it has the time of its write
             return
-        state = _as_named(state)
-        if not is_in_use(state):
+        named = _as_named(state)
+        if named is None:
             return
         try:
-            self._follow(state, instant, outcome)
+            self._follow(named, instant, outcome)
         except _BROKEN as error:
-            drop_metadata_table(state, f"it cannot be kept up ({error.message})")
+            drop_metadata_table(named, f"it cannot be kept up ({error.message})")
 
     def _follow(self, state: TableState, instant: Instant, outcome: Outcome) -> None:
         table = MetadataTable.open(state)
@@ -87,19 +87,17 @@ class MetadataTableUpkeep:
         """Does nothing: states before an action need no less of the metadata table."""
 
     def take_back(self, state: TableState, instant_times: Sequence[str]) -> None:
-        if not is_in_use(state):
-            return
-        state = _as_named(state)
-        if not is_in_use(state):
+        named = _as_named(state)
+        if named is None:
             return
         try:
-            table = _without_builds(state, MetadataTable.open(state), instant_times)
+            table = _without_builds(named, MetadataTable.open(named), instant_times)
             for time in instant_times:
                 if not take_back_delta(table, time):
-                    drop_metadata_table(state, f"{time} is taken back, which its base files have")
+                    drop_metadata_table(named, f"{time} is taken back, which its base files have")
                     return
         except _BROKEN as error:
-            drop_metadata_table(state, f"it cannot be read ({error.message})")
+            drop_metadata_table(named, f"it cannot be read ({error.message})")
 
 
 def _settled(state: TableState) -> TableState:
@@ -120,12 +118,15 @@ def _without_builds(state: TableState, table: MetadataTable, instant_times: Sequ
     return MetadataTable.open(state.advance())
 
 
-def _as_named(state: TableState) -> TableState:
+def _as_named(state: TableState) -> TableState | None:
     """The state without what was dropped of the metadata table since it was read: by a rollback or restore that went back behind its
-    compaction, or by this write (`drop_chosen_index`).
+    compaction, or by this write (`drop_chosen_index`). None if no metadata table is in use.
     """
+    if not is_in_use(state):
+        return None
     config = ConfigStore(state.storage).read()
-    return state if config.metadata_partitions == state.config.metadata_partitions else replace(state, config=config)
+    named = state if config.metadata_partitions == state.config.metadata_partitions else replace(state, config=config)
+    return named if is_in_use(named) else None
 
 
 def _completion_time(state: TableState, table: MetadataTable) -> str:
