@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakehouse_engine.format.metadata_table.definitions import IndexDefinition
@@ -17,7 +17,7 @@ from lakehouse_engine.metadata_table.records.pairs import indexed_column
 from lakehouse_engine.metadata_table.table import MetadataTable
 from lakehouse_engine.metadata_table.trusted import is_by_partition
 from lakehouse_engine.metadata_table.upkeep.files import FileChanges, cleaned_files, restored_files, rolled_back_files, written_files
-from lakehouse_engine.metadata_table.upkeep.locations import key_moves, location_change
+from lakehouse_engine.metadata_table.upkeep.locations import KeyMoves, key_moves, location_change
 from lakehouse_engine.metadata_table.upkeep.one_place import check_one_place
 from lakehouse_engine.metadata_table.upkeep.secondary import secondary_change
 from lakehouse_engine.metadata_table.upkeep.statistics import forgotten_files, statistics_of_commit
@@ -97,8 +97,8 @@ def _of_commit(table: MetadataTable, instant: Instant, metadata: HoodieCommitMet
 
 def _locations(table: MetadataTable, instant_time: str, metadata: HoodieCommitMetadata, schema: str) -> Iterator[Change]:
     moves, millis = key_moves(table.data, instant_time, metadata), InstantMoments.of(table.data).millis(instant_time)
-    for path in moves.partitions if is_by_partition(table) else (None,):
-        part = moves if path is None else moves.within(path)
+    parts: Iterable[tuple[str | None, KeyMoves]] = moves.by_partition().items() if is_by_partition(table) else [(None, moves)]
+    for path, part in parts:
         check_one_place(table, metadata, part, path)
         yield location_change(part, millis, schema, path)
 

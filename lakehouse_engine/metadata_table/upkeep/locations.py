@@ -46,19 +46,11 @@ class KeyMoves:
     gone: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
     again: list[pa.Table] = field(default_factory=lambda: [_KEYED.empty_table()])
 
-    def within(self, path: str) -> KeyMoves:
-        """Those of a partition."""
-        return KeyMoves(*([_of_partition(rows, path) for rows in part] for part in (self.put, self.gone, self.again)))
-
-    @property
-    def partitions(self) -> list[str]:
-        """Paths of the partitions that have some, sorted."""
-        paths = (rows.column("partition_path") for rows in (*self.put, *self.gone, *self.again))
-        return sorted({path for column in paths for path in pc.unique(column).to_pylist()})
-
-
-def _of_partition(rows: pa.Table, path: str) -> pa.Table:
-    return rows.filter(pc.equal(rows.column("partition_path"), path))
+    def by_partition(self) -> dict[str, KeyMoves]:
+        """Those of each partition that has some, sorted by its path."""
+        whole = [pa.concat_tables(part).combine_chunks() for part in (self.put, self.gone, self.again)]
+        paths = sorted({path for rows in whole for path in pc.unique(rows.column("partition_path")).to_pylist()})
+        return {path: KeyMoves(*([rows.filter(pc.equal(rows.column("partition_path"), path))] for rows in whole)) for path in paths}
 
 
 def location_change(moves: KeyMoves, millis: int, schema_text: str, within: str | None) -> Change:

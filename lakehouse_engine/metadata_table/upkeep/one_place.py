@@ -47,10 +47,10 @@ def check_one_place(table: MetadataTable, metadata: HoodieCommitMetadata, moves:
     if len(again):
         raise _stored(table, again)
     put = put.filter(pc.invert(pc.is_in(put.column("key"), gone.column("key").combine_chunks())))
-    stored = record_locations(table, put.column("key").combine_chunks(), within)
-    into = put.take(pc.index_in(stored.column("key"), put.column("key").combine_chunks()))
-    is_elsewhere = pc.or_(*(pc.not_equal(stored.column(name), into.column(name)) for name in ("partition_path", "file_id")))
-    elsewhere = stored.filter(is_elsewhere)
+    keys = put.column("key").combine_chunks()
+    stored = record_locations(table, keys, within)
+    into = put.take(pc.index_in(stored.column("key"), keys))
+    elsewhere = stored.filter(pc.or_(*(pc.not_equal(stored.column(name), into.column(name)) for name in ("partition_path", "file_id"))))
     if len(elsewhere):
         raise _stored(table, elsewhere)
 

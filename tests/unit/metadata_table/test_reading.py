@@ -190,9 +190,10 @@ def test_its_upkeep_refuses_a_key_twice_in_a_partition_alone(storage: MemoryStor
     names = ["key", "partition_path", "file_id"]
     put = pa.table([["a", "a", "b", "b"], ["p=2", "p=3", "p=1", "p=2"], ["file of p=2", "n", "n", "n"]], names=names)
     moves = KeyMoves(put=[put])
-    assert moves.partitions == ["p=1", "p=2", "p=3"]
-    for path in moves.partitions:
-        check_one_place(table, metadata, moves.within(path), path)
+    parts = moves.by_partition()
+    assert list(parts) == ["p=1", "p=2", "p=3"]
+    for path, part in parts.items():
+        check_one_place(table, metadata, part, path)
     other = KeyMoves(put=[pa.table([["a"], ["p=2"], ["other"]], names=names)])
     with pytest.raises(DuplicateKeyError, match="stored in the partition 'p=2'"):
         check_one_place(table, metadata, other, "p=2")
