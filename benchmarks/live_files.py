@@ -75,7 +75,7 @@ def main() -> int:
 
 def make(path: Path, files: int, archived: int) -> None:
     """A copy-on-write table in which the first commit wrote all files, and each later one new versions of some of them."""
-    storage, layout = LocalStorage(str(path)), FormatV6()
+    storage, table_format = LocalStorage(str(path)), FormatV6()
     create_table(storage, TableSpec("t", pa.schema([("id", pa.int64()), ("p", pa.string())]), ["id"], [], ["p"], "cow"))
     newest: dict[int, str] = {}
     for number in range(archived + ACTIVE):
@@ -99,8 +99,8 @@ def make(path: Path, files: int, archived: int) -> None:
             extra_metadata={SCHEMA_KEY: '{"type":"record","name":"t","fields":[{"name":"id","type":["null","long"],"default":null}]}'},
         )
         for step in State:
-            content = layout.encode_commit(metadata) if step is State.COMPLETED else b""
-            name = layout.file_name(Instant(time, Action.COMMIT, step))
+            content = table_format.encode_commit(metadata) if step is State.COMPLETED else b""
+            name = table_format.file_name(Instant(time, Action.COMMIT, step))
             (path / ".hoodie" / name).write_bytes(content)
     for file, time in newest.items():
         folder = path / f"p={file % PARTITIONS}"

@@ -90,9 +90,9 @@ def _named_files(partitions: int, files: int) -> ObjectStorage:
     told = replace(state.commit_metadata(first), partition_to_write_stats=stats)
     for at in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
         done = at is State.COMPLETED
-        shown = table_clock(state).next(state.timeline) if done and state.layout.completes_with_time else None
-        name = state.layout.file_name(Instant(time, Action.COMMIT, at, shown))
-        storage.create(f"{state.layout.timeline_folder}/{name}", state.layout.encode_commit(told) if done else b"")
+        shown = table_clock(state).next(state.timeline) if done and state.format.completes_with_time else None
+        name = state.format.file_name(Instant(time, Action.COMMIT, at, shown))
+        storage.create(f"{state.format.timeline_folder}/{name}", state.format.encode_commit(told) if done else b"")
     return storage
 
 

@@ -20,15 +20,15 @@ logger = logging.getLogger(__name__)
 def complete(state: TableState, inflight: Instant, outcome: Outcome, content: bytes | None = None) -> Instant:
     """Complete an instant at the table's time after its participants have followed, and remove the promised time. The table lock is held.
 
-    `content`: the encoded outcome, if the table's layout does not encode it. Raises as `ActiveTimeline.complete`, and what participants
+    `content`: the encoded outcome, if the table's format does not encode it. Raises as `ActiveTimeline.complete`, and what participants
     raise; nothing once the instant is completed.
     """
     follow_all(state, inflight, outcome)
     if content is None:
-        content = state.layout.encode_commit(outcome) if isinstance(outcome, HoodieCommitMetadata) else encode_plan(outcome)
+        content = state.format.encode_commit(outcome) if isinstance(outcome, HoodieCommitMetadata) else encode_plan(outcome)
     completed = state.active.complete(inflight, content, completion_time(state, inflight))
     finish_all(state, completed)
-    if state.layout.completes_with_time:
+    if state.format.completes_with_time:
         try:
             forget_promise(state.storage, inflight.requested_time)
         except StorageError as error:

@@ -52,7 +52,7 @@ def is_closed(state: TableState, dead: Instant) -> bool:
     """True if an inflight instant in an object store was closed to task attempts by its process, and may have been completed."""
     if not in_object_store(state.storage) or dead.state is not State.INFLIGHT:
         return False
-    if state.layout.completes_with_time and promised_completion(state.storage, dead.requested_time) is None:
+    if state.format.completes_with_time and promised_completion(state.storage, dead.requested_time) is None:
         return False
     return not has_file(state.storage, open_file(dead.requested_time))
 
@@ -72,7 +72,7 @@ def rule_out(state: TableState, inflight: Instant, completed_at: str | None, ope
         partition_to_replace_file_ids={} if inflight.action.completes_as is Action.REPLACE_COMMIT else None,
     )
     try:
-        timeline.complete(inflight, state.layout.encode_commit(nothing), completed_at)
+        timeline.complete(inflight, state.format.encode_commit(nothing), completed_at)
     except IllegalTransitionError:
         if timeline.load().completed().writes().contains(inflight.requested_time):
             return False

@@ -27,7 +27,7 @@ def complete_build(state: TableState, inflight: Instant) -> TableState:
     infos = plan_of(planned, newest_contiguous(state)).index_partition_infos
     outcome = HoodieIndexCommitMetadata(index_partition_infos=infos)
     state.active.complete(inflight, encode_plan(outcome), completion_time(state, inflight))
-    if state.layout.completes_with_time:
+    if state.format.completes_with_time:
         forget_promise(state.storage, inflight.requested_time)
     return state.advance()
 

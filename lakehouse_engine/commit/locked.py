@@ -98,7 +98,7 @@ def _locked(
                     instant=others[0].instant_time,
                     table=state.config.name,
                 )
-            if others and state.layout.orders_by_completion and not is_asked:
+            if others and state.format.orders_by_completion and not is_asked:
                 ask_to_be_alone(storage, asking)
                 is_asked = True
             time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
@@ -106,7 +106,7 @@ def _locked(
 
 
 def _in_the_way(state: TableState, among_ours: bool) -> tuple[Heartbeat, ...]:
-    live = live_writes(state, without_ours=among_ours and state.layout.orders_by_completion)
+    live = live_writes(state, without_ours=among_ours and state.format.orders_by_completion)
     return (*live, *refused_writes(state))
 
 
@@ -131,7 +131,7 @@ def check_nobody_committed(state: TableState) -> None:
 
 def _recovered(state: TableState, corrupt_writes: bool, joined: bool) -> TableState:
     if state.may_be_moving:
-        OtherLayout(state.storage, state.config, state.layout).remove()
+        OtherLayout(state.storage, state.config, state.format).remove()
         state = state.refresh()
     for restore in state.timeline.pending().filter(lambda instant: instant.action is Action.RESTORE):
         state = resume_restore(state, restore)
@@ -143,5 +143,5 @@ def _recovered(state: TableState, corrupt_writes: bool, joined: bool) -> TableSt
     state = roll_back_dead_writes(state, lost)
     remove_leftovers(state)
     if not in_object_store(state.storage):  # where an incomplete object does not exist
-        remove_temporaries(state.storage, dead_temporaries(state.storage, state.layout.timeline_folder))
+        remove_temporaries(state.storage, dead_temporaries(state.storage, state.format.timeline_folder))
     return join_all(state) if joined else state

@@ -80,7 +80,7 @@ class MetadataTableUpkeep:
         found = changes_of(table, instant, outcome)
         if found is None:
             return
-        completed_at = _completion_time(state, table) if state.layout.completes_with_time else None
+        completed_at = _completion_time(state, table) if state.format.completes_with_time else None
         write_delta(table, time, found.changes, found.schema, completed_at)
 
     def finish(self, state: TableState, instant: Instant) -> None:

@@ -75,7 +75,7 @@ class Publication:
         """
         storage, time = state.storage, inflight.requested_time
         metadata = _signed(metadata)
-        content = state.layout.encode_commit(metadata)
+        content = state.format.encode_commit(metadata)
         close_to_attempts(storage, time)
         run_again = is_run_again(storage, inflight)
         if not run_again:
@@ -92,7 +92,7 @@ class Publication:
                 # Until now an earlier run could still have been completed, with other files (`fence_lost_commit`).
                 _remove_unnamed(storage, time, metadata)
             storage.delete_tree(marker_folder(time))
-            if state.layout.completes_with_time:
+            if state.format.completes_with_time:
                 forget_promise(storage, time)
         except StorageError as error:
             logger.warning("%s is completed, but its markers could not be removed (%s); the next write does", completed, error)

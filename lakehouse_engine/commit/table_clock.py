@@ -58,7 +58,7 @@ def table_clock(state: TableState) -> InstantClock:
     if lent is not None:
         return lent
     config = state.config
-    zone = writers_zone(state.storage, state.layout, state.timeline) if config.timeline_timezone == "LOCAL" else None
+    zone = writers_zone(state.storage, state.format, state.timeline) if config.timeline_timezone == "LOCAL" else None
     offset = None if zone is None or _is_ours(zone) else zone.offset
     if zone is not None and offset is not None:
         _tell(state, zone)
@@ -69,7 +69,7 @@ def completion_time(state: TableState, instant: Instant) -> str | None:
     """Completion time of an instant that is about to be completed: after every time on the timeline, or the promised one. None if the
     table's version records none. The table lock is held.
     """
-    if not state.layout.completes_with_time:
+    if not state.format.completes_with_time:
         return None
     time = table_clock(state).next(state.active.load())
     # A savepoint has the requested time of its write.
@@ -108,7 +108,7 @@ def claim(state: TableState, clock: InstantClock, requested: Instant, content: b
     timeline = state.active
     timeline.create_requested(requested, content)
     try:
-        check_skew(state, clock, f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}")
+        check_skew(state, clock, f"{state.format.timeline_folder}/{state.format.file_name(requested)}")
     except TimelineError:
         timeline.delete_pending(requested)
         raise

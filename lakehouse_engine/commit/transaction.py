@@ -80,7 +80,7 @@ class Transaction:
             try:
                 self._show_alive(instant)
                 self._instant = self._timeline.create_requested(instant, content)
-                check_skew(self.state, clock, f"{self.state.layout.timeline_folder}/{self.state.layout.file_name(instant)}")
+                check_skew(self.state, clock, f"{self.state.format.timeline_folder}/{self.state.format.file_name(instant)}")
                 return
             except StoredFileExistsError:
                 logger.info("instant %s is taken by another writer; trying the next", instant)
@@ -119,7 +119,7 @@ class Transaction:
         """Record what is about to be written, and let tasks write it. Raises `OvertakenError` if others took this writer for dead."""
         assert self._instant is not None
         requested = self._instant
-        self._instant = self._timeline.to_inflight(requested, self.state.layout.encode_commit(metadata))
+        self._instant = self._timeline.to_inflight(requested, self.state.format.encode_commit(metadata))
         open_to_attempts(self.state.storage, self.instant_time)
         if self.is_let_go and not has_file(self.state.storage, self._timeline.path(requested)):
             # A process that takes a write back closes it again once it is not requested any more; its tasks notice that from here on.

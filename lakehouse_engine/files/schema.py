@@ -38,7 +38,7 @@ def _coming(state: TableState) -> pa.Schema | None:
 def _committed(state: TableState, as_of: str | None) -> pa.Schema | None:
     savepoint = None if as_of is None else state.timeline.savepoint_at(as_of)
     if savepoint is not None and not state.timeline.writes().contains(savepoint):
-        kept = KeptCommits(state.storage, state.layout).metadata(savepoint)
+        kept = KeptCommits(state.storage, state.format).metadata(savepoint)
         if kept is not None and kept.schema_json:
             return _parsed(kept.schema_json, f"the commit {as_of}", state)
     for instant in reversed(state.timeline.completed().writes().up_to(as_of).instants):

@@ -69,7 +69,7 @@ class _Table:
 
 
 def read_archived_files(
-    storage: Storage, layout: TableFormat, archive: History, listing: Sequence[StoredFile], timeline: Timeline
+    storage: Storage, table_format: TableFormat, archive: History, listing: Sequence[StoredFile], timeline: Timeline
 ) -> ArchivedFiles:
     """Files as of the archived writes that count for `timeline`, the whole active one. Damage is not raised. `listing` is the archive
     folder's.
@@ -84,7 +84,7 @@ def read_archived_files(
     stored = [entry for entry in storage.list(checkpoints.folder) if not entry.is_directory]
     if not listed and not stored:
         return ArchivedFiles(LiveFiles())
-    gone = _taken_back(storage, layout, timeline)
+    gone = _taken_back(storage, table_format, timeline)
     start = timeline.start
     # Instants that a dead archiving left on both timelines are not before the start, and count as active.
     before = "" if start is None else start.requested_time
@@ -97,9 +97,9 @@ def _marks(entries: Sequence[StoredFile]) -> tuple[Hashable, ...]:
     return tuple((entry.name, entry.version) for entry in entries)
 
 
-def _taken_back(storage: Storage, layout: TableFormat, timeline: Timeline) -> tuple[tuple[str, str], ...]:
+def _taken_back(storage: Storage, table_format: TableFormat, timeline: Timeline) -> tuple[tuple[str, str], ...]:
     """Time ranges that restores took back, exclusive at both ends. A restore without a readable target takes everything before it."""
-    records = restores(ActiveTimeline(storage, layout), timeline)
+    records = restores(ActiveTimeline(storage, table_format), timeline)
     spans = {record.instant.requested_time: record.target for record in records}
     return tuple((spans.get(time, ""), time) for time in (one.requested_time for one in timeline if one.action is Action.RESTORE))
 

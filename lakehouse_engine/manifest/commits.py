@@ -109,7 +109,7 @@ class Archived:
 
     storage: Storage
     config: TableConfig
-    layout: TableFormat
+    format: TableFormat
     timeline: Timeline
     is_there: bool = True
     found: ArchivedFiles | None = None
@@ -118,7 +118,7 @@ class Archived:
 
     def files(self) -> ArchivedFiles:
         if self.found is None:
-            self.found = read_archived_files(self.storage, self.layout, self.archive, self.listed(), self.timeline)
+            self.found = read_archived_files(self.storage, self.format, self.archive, self.listed(), self.timeline)
         return self.found
 
     def listed(self) -> list[StoredFile]:
@@ -129,7 +129,7 @@ class Archived:
 
     @property
     def archive(self) -> History:
-        return history_of(self.storage, self.layout, self.config)
+        return history_of(self.storage, self.format, self.config)
 
     def as_of(self, savepoint: str) -> LiveFiles | None:
         if savepoint not in self.savepointed:

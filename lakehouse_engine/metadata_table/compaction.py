@@ -52,7 +52,7 @@ def blocked_by(data: TableState, metadata: TableState) -> Instant | None:
     `HoodieBackedTableMetadataWriter.validateCompactionScheduling`) an earlier pending instant would also be logged behind the compaction.
     An index build stands in the way by its own delta commit while it runs.
     """
-    last = "" if metadata.layout.orders_by_completion else last_delta_commit(metadata)
+    last = "" if metadata.format.orders_by_completion else last_delta_commit(metadata)
     for instant in data.timeline.pending().filter(lambda one: one.action is not Action.INDEXING):
         known = metadata.timeline.find(instant.requested_time)
         if (known is not None and known.is_completed) or not is_later(instant.requested_time, last):

@@ -97,12 +97,12 @@ def write_delta(table: MetadataTable, instant_time: str, changes: Changes, schem
         written = [stat for change in parts if change for stat in _written(table, partition, change, instant_time, schema_text)]
         if written:
             stats[partition] = tuple(written)
-    state.active.complete(inflight, state.layout.encode_commit(_metadata(stats, schema_text)), completed_at)
+    state.active.complete(inflight, state.format.encode_commit(_metadata(stats, schema_text)), completed_at)
 
 
 def _inflight(table: MetadataTable, schema_text: str) -> bytes:
-    layout = table.state.layout
-    return b"" if layout.completes_with_time else layout.encode_commit(_metadata({}, schema_text))
+    table_format = table.state.format
+    return b"" if table_format.completes_with_time else table_format.encode_commit(_metadata({}, schema_text))
 
 
 def _metadata(stats: dict[str, tuple[HoodieWriteStat, ...]], schema_text: str) -> HoodieCommitMetadata:
@@ -146,7 +146,7 @@ def _log(
     content = _blocks(partition, change, instant_time, schema_text)
     log = _next_log(table, piece, instant_time)
     table.state.storage.create(log.path, content)
-    shares_slice = not table.state.layout.logs_by_writer
+    shares_slice = not table.state.format.logs_by_writer
     return HoodieWriteStat(
         file_id=piece.file_id,
         path=log.path,
@@ -180,7 +180,7 @@ def _next_log(table: MetadataTable, piece: FileSlice, instant_time: str) -> LogF
     """Named by its writer in versions 8 and 9, in version 6 by the slice, which a pending compaction may be about to make: it merges only
     the logs that its plan names.
     """
-    if table.state.layout.logs_by_writer:
+    if table.state.format.logs_by_writer:
         return LogFile(piece.partition_path, piece.file_id, instant_time, 1, _TOKEN)
     begun = planned_slice(table.state, piece.group) or piece.base_instant
     version = max((log.version for log in piece.log_files if log.instant_time == begun), default=0) + 1
@@ -245,7 +245,7 @@ def _first_logs(table: MetadataTable, instant_time: str) -> Iterator[str]:
 
 def _pending_logs(table: MetadataTable, partition: str, instant_time: str) -> Iterator[str]:
     for log in listed_logs(table.state, partition):
-        if table.state.layout.logs_by_writer:
+        if table.state.format.logs_by_writer:
             is_its = log.instant_time == instant_time
         else:
             is_its = {block.instant_time for block in read_blocks(mapped(table.state.storage, log.path))} == {instant_time}

@@ -45,7 +45,7 @@ def _wrote_to(state: TableState, instant: Instant, group: FileGroupId) -> bool:
     if state.timeline.contains(instant.requested_time):
         return any(one == group for one, _ in state.write_record(instant).files)
     found = state.archived_timeline.commit_of(instant.requested_time)
-    stats = state.layout.decode_commit(found[1]).write_stats() if found is not None else ()
+    stats = state.format.decode_commit(found[1]).write_stats() if found is not None else ()
     return any(FileGroupId(stat.partition_path or "", stat.file_id or "") == group for stat in stats)
 
 

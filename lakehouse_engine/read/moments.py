@@ -52,7 +52,7 @@ def instant_of(state: TableState, moment: date | datetime) -> str:
     """
     if not isinstance(moment, datetime) or moment.tzinfo is None or state.config.timeline_timezone != "LOCAL":
         return as_of_instant_time(moment)
-    zone = writers_zone(state.storage, state.layout, state.timeline)
+    zone = writers_zone(state.storage, state.format, state.timeline)
     try:
         ahead = (moment.astimezone().utcoffset() or timedelta()) if zone is None else zone.offset
         return as_of_instant_time(moment.astimezone(UTC) + ahead)

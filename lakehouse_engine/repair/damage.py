@@ -36,8 +36,8 @@ def damaged_states(active: ActiveTimeline) -> Iterator[DamagedState]:
     """
     found = [
         instant
-        for entry in active.storage.list(active.layout.timeline_folder)
-        if not entry.is_directory and (instant := active.layout.parse_file_name(entry.name)) is not None
+        for entry in active.storage.list(active.format.timeline_folder)
+        if not entry.is_directory and (instant := active.format.parse_file_name(entry.name)) is not None
     ]
     timeline = Timeline.of_states(found)
     highest = {(one.requested_time, one.action.completes_as): one.state for one in timeline}
@@ -60,14 +60,14 @@ def lost_files_of_commits(state: TableState) -> Iterator[DamagedState]:
 
 
 def _path(active: ActiveTimeline, instant: Instant) -> str:
-    return f"{active.layout.timeline_folder}/{active.layout.file_name(instant)}"
+    return f"{active.format.timeline_folder}/{active.format.file_name(instant)}"
 
 
 def _damage(active: ActiveTimeline, instant: Instant) -> str | None:
     key = instant.action, instant.state
     try:
         if key not in STATE_RECORDS:
-            decode_state(active.layout, instant, active.read(instant))
+            decode_state(active.format, instant, active.read(instant))
         elif key not in _MAY_BE_EMPTY or active.read(instant):
             active.plan(STATE_RECORDS[key], instant)
     except FormatError as error:

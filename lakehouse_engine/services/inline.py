@@ -135,7 +135,7 @@ def _run_logs(state: TableState, time: str, options: CompactionOptions, write_op
 def _cluster(state: TableState, options: ClusteringOptions, write_options: WriteOptions, runner: TaskRunner) -> bool:
     """Like Hudi's inline clustering: first pending ones, then a new one if enough was committed."""
     storage, timeout = state.storage, write_options.lock_timeout_ms
-    pending = pending_plans(state, state.layout.clustering_action) if options.inline else []
+    pending = pending_plans(state, state.format.clustering_action) if options.inline else []
     for instant in pending:
         _run_clustering(state, instant, options, write_options, runner)
     if not cluster.is_due(state, options):

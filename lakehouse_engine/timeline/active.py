@@ -41,11 +41,11 @@ class ActiveTimeline:
     """Reads and writes the state files of a table's instants. Changes are made under the table's lock."""
 
     storage: Storage
-    layout: TableFormat
+    format: TableFormat
 
     def load(self) -> Timeline:
         """Every instant at its highest state, from one listing; opens no file and ignores unknown ones."""
-        return Timeline.of_states(self.files(), by_completion=self.layout.orders_by_completion)
+        return Timeline.of_states(self.files(), by_completion=self.format.orders_by_completion)
 
     def files(self) -> dict[Instant, StoredFile]:
         """File of each state of each instant, from one listing."""
@@ -53,7 +53,7 @@ class ActiveTimeline:
 
     def listed(self) -> list[StoredFile]:
         """Everything in the timeline's folder, from one listing."""
-        return self.storage.list(self.layout.timeline_folder)
+        return self.storage.list(self.format.timeline_folder)
 
     def files_of(self, listing: Iterable[StoredFile]) -> dict[Instant, StoredFile]:
         """The file of each state of each instant; of one that was completed twice that of the first completion (`completed_again`)."""
@@ -72,7 +72,7 @@ class ActiveTimeline:
         return tuple(entry for _, entry in self._parsed(entry for entry in listing if entry.path not in known))
 
     def _parsed(self, listing: Iterable[StoredFile]) -> list[tuple[Instant, StoredFile]]:
-        found = ((self.layout.parse_file_name(entry.name), entry) for entry in listing if not entry.is_directory)
+        found = ((self.format.parse_file_name(entry.name), entry) for entry in listing if not entry.is_directory)
         return [(instant, entry) for instant, entry in found if instant is not None]
 
     def create_requested(self, instant: Instant, content: bytes = b"") -> Instant:
@@ -125,7 +125,7 @@ class ActiveTimeline:
         self._expect_file(instant)
         self._expect_lock(instant)
         completed = replace(instant.at(State.COMPLETED), completed_at=completed_at)
-        if self.layout.completes_with_time:
+        if self.format.completes_with_time:
             self._expect_no_other_completion(completed)
         self._create_proven(completed, content)
         self._prove_lock(completed)
@@ -165,7 +165,7 @@ class ActiveTimeline:
         """Metadata in the file of a commit; raises as `plan`."""
         data = self.read(instant)
         try:
-            return self.layout.decode_commit(data)
+            return self.format.decode_commit(data)
         except FormatError as error:
             raise self._in_file(instant, data, error) from error
 
@@ -189,7 +189,7 @@ class ActiveTimeline:
     def _remove(self, named: Sequence[Instant]) -> bool:
         removed = [self.storage.delete(self.path(instant)) for instant in named]
         if any(removed):
-            self.storage.sync(self.layout.timeline_folder)
+            self.storage.sync(self.format.timeline_folder)
         return any(removed)
 
     def delete_savepoint(self, instant_time: str) -> None:
@@ -218,17 +218,17 @@ class ActiveTimeline:
         known = self._named(instant)
         if known is None:
             raise InstantNotFoundError(f"the timeline has no {instant}", instant=instant, table=self.storage.root)
-        return f"{self.layout.timeline_folder}/{self.layout.file_name(known)}"
+        return f"{self.format.timeline_folder}/{self.format.file_name(known)}"
 
     def _named(self, instant: Instant) -> Instant | None:
         """The instant with everything that its file's name says; None if it does not exist."""
-        if not (self.layout.completes_with_time and instant.is_completed and instant.completed_at is None):
+        if not (self.format.completes_with_time and instant.is_completed and instant.completed_at is None):
             return instant
         return next((one for one in self.files() if one == instant), None)
 
     def _every_named(self, instants: Sequence[Instant]) -> list[Instant]:
         """The instants in their order, each completed one with every completion time that a file's name has; from one listing."""
-        if not (self.layout.completes_with_time and any(instant.is_completed for instant in instants)):
+        if not (self.format.completes_with_time and any(instant.is_completed for instant in instants)):
             return list(instants)
         there: dict[Instant, list[Instant]] = {}
         for one, _ in self._parsed(self.listed()):
@@ -284,7 +284,7 @@ class ActiveTimeline:
     def find_completed(self, instant: Instant) -> Instant | None:
         """Completed state of an instant on the current timeline; None if it is not completed."""
         completed = instant.at(State.COMPLETED)
-        if self.layout.completes_with_time:
+        if self.format.completes_with_time:
             return self._named(replace(completed, completed_at=None))
         return completed if has_file(self.storage, self.path(completed)) else None
 

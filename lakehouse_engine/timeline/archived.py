@@ -56,13 +56,13 @@ class ArchivedTimeline:
     """Reads one table's archive. `folder` is the table's `hoodie.archivelog.folder`, below the active timeline."""
 
     storage: Storage
-    layout: TableFormat
+    format: TableFormat
     folder: str = "archived"
 
     @property
     def path(self) -> str:
         """The folder, relative to the table."""
-        return f"{self.layout.timeline_folder}/{self.folder}"
+        return f"{self.format.timeline_folder}/{self.folder}"
 
     def files(self, listed: Iterable[StoredFile] | None = None) -> list[StoredFile]:
         """Archive files, oldest first. `listed`: an earlier result of `listed`."""
@@ -146,7 +146,7 @@ class ArchivedTimeline:
         for entry in self._read_all(salvage_archive, self.files()):
             metadata = archived_commit(entry) if entry.instant.requested_time == instant_time else None
             if metadata is not None:
-                return entry.instant, self.layout.encode_commit(metadata)
+                return entry.instant, self.format.encode_commit(metadata)
         return None
 
     def newest_file(self) -> NewestFile:

@@ -104,22 +104,22 @@ class History(Protocol):
     def merge_plan(self) -> MergePlan | None: ...
 
 
-def history_of(storage: Storage, layout: TableFormat, config: TableConfig) -> History:
+def history_of(storage: Storage, table_format: TableFormat, config: TableConfig) -> History:
     """The history of a table."""
-    if layout.history is HistoryForm.LSM:
-        return LsmHistory(storage, layout, _folder(layout, config))
-    return ArchivedTimeline(storage, layout, config.archive_folder)
+    if table_format.history is HistoryForm.LSM:
+        return LsmHistory(storage, table_format, _folder(table_format, config))
+    return ArchivedTimeline(storage, table_format, config.archive_folder)
 
 
-def _folder(layout: TableFormat, config: TableConfig) -> str:
-    return history_folder(config).removeprefix(f"{layout.timeline_folder}/")
+def _folder(table_format: TableFormat, config: TableConfig) -> str:
+    return history_folder(config).removeprefix(f"{table_format.timeline_folder}/")
 
 
-def archived_moments(storage: Storage, layout: TableFormat, config: TableConfig) -> Callable[[], Mapping[str, str]]:
+def archived_moments(storage: Storage, table_format: TableFormat, config: TableConfig) -> Callable[[], Mapping[str, str]]:
     """When archived instants show, by requested times, read when first asked for; nothing where requested times count."""
-    if layout.history is not HistoryForm.LSM:
+    if table_format.history is not HistoryForm.LSM:
         return dict
-    kept, history = KeptCommits(storage, layout), LsmHistory(storage, layout, _folder(layout, config))
+    kept, history = KeptCommits(storage, table_format), LsmHistory(storage, table_format, _folder(table_format, config))
     return cache(partial(_ArchivedMoments, history, cache(kept.moments), cache(history.current)))
 
 
@@ -164,13 +164,13 @@ class LsmHistory:
     """Reads one table's history. `folder` is the table's `hoodie.timeline.history.path`, below the active timeline."""
 
     storage: Storage
-    layout: TableFormat
+    format: TableFormat
     folder: str = "history"
 
     @property
     def path(self) -> str:
         """The folder, relative to the table."""
-        return f"{self.layout.timeline_folder}/{self.folder}"
+        return f"{self.format.timeline_folder}/{self.folder}"
 
     def listed(self) -> list[StoredFile]:
         """All files in the folder: manifests, files of earlier ones, and the name of the current one."""
@@ -355,7 +355,7 @@ class LsmHistory:
                     is_sought = sought in (found.metadata or b"") or sought in (found.plan or b"")
                     if is_sought and found.instant not in seen:
                         seen.add(found.instant)
-                        yield archived_entry(self.layout, found.instant, found.metadata or b"", found.instant.completed_at or "")
+                        yield archived_entry(self.format, found.instant, found.metadata or b"", found.instant.completed_at or "")
 
     def _times(self, file: HistoryFile, data: bytes) -> list[Instant]:
         with self._naming(file.name):
@@ -371,7 +371,7 @@ class LsmHistory:
     def _damage(self, file: HistoryFile) -> FormatError | None:
         try:
             for found in read_history(self.read(file), file):
-                archived_entry(self.layout, found.instant, found.metadata or b"", "")
+                archived_entry(self.format, found.instant, found.metadata or b"", "")
         except FormatError as error:
             return error
         return None

@@ -22,13 +22,13 @@ class KeptCommits:
     """Changes are made under the table's lock; each may have been done before by a process that died."""
 
     storage: Storage
-    layout: TableFormat
+    format: TableFormat
     folder: str = ".hoodie/.aux/savepointed"
 
     def keep(self, states: Iterable[tuple[Instant, bytes]]) -> None:
         """Store an instant's state files; durable on return. The completed one comes last."""
         for instant, content in states:
-            self._create(f"{self.folder}/{self.layout.file_name(instant)}", content)
+            self._create(f"{self.folder}/{self.format.file_name(instant)}", content)
 
     def find(self, instant_time: str) -> Instant | None:
         """The completed instant of that time; None if it is not kept."""
@@ -45,9 +45,9 @@ class KeptCommits:
         instant = self.find(instant_time)
         if instant is None:
             return None
-        path = f"{self.folder}/{self.layout.file_name(instant)}"
+        path = f"{self.folder}/{self.format.file_name(instant)}"
         try:
-            return self.layout.decode_commit(self.storage.read(path))
+            return self.format.decode_commit(self.storage.read(path))
         except FormatError as error:
             where = {"instant": instant_time, "path": path, "table": self.storage.root}
             hint = "; `repair` takes it from the archive, if that has it"
@@ -62,15 +62,15 @@ class KeptCommits:
             return False
         for instant in sorted(self.states(), key=lambda found: found.state.rank, reverse=True):
             if instant.requested_time == instant_time:
-                name = self.layout.file_name(instant)
-                self._create(f"{self.layout.timeline_folder}/{name}", self.storage.read(f"{self.folder}/{name}"))
+                name = self.format.file_name(instant)
+                self._create(f"{self.format.timeline_folder}/{name}", self.storage.read(f"{self.folder}/{name}"))
         return True
 
     def forget_all_but(self, savepointed: Container[str]) -> None:
         """Remove what no savepoint needs any more."""
         for instant in self.states():
             if instant.requested_time not in savepointed:
-                self.storage.delete(f"{self.folder}/{self.layout.file_name(instant)}")
+                self.storage.delete(f"{self.folder}/{self.format.file_name(instant)}")
 
     def states(self) -> list[Instant]:
         """Every state that is kept. While the table's version changes, there are completed ones of the other version, too."""
@@ -79,7 +79,7 @@ class KeptCommits:
 
     def _parsed(self, name: str) -> Instant | None:
         try:
-            return self.layout.parse_file_name(name)
+            return self.format.parse_file_name(name)
         except FileNameError:
             return None
 

@@ -28,10 +28,10 @@ MARK = f"{LATER_FOLDER}/lakehouse.moving"
 """Name that neither Hudi nor hudi-rs takes for an instant."""
 
 
-def may_be_moving(layout: TableFormat, listing: Iterable[StoredFile]) -> bool:
+def may_be_moving(table_format: TableFormat, listing: Iterable[StoredFile]) -> bool:
     """Whether the listing of a timeline tells that the table's version may be about to change, or has changed meanwhile."""
     paths = [entry.path for entry in listing]
-    if layout.orders_by_completion:
+    if table_format.orders_by_completion:
         return not paths or MARK in paths
     return LATER_FOLDER in paths
 
@@ -55,11 +55,11 @@ class OtherLayout:
 
     storage: Storage
     config: TableConfig
-    layout: TableFormat
+    format: TableFormat
 
     @property
     def other(self) -> TableFormat:
-        return FormatV6() if self.layout.orders_by_completion else FormatV8(LATER_FOLDER)
+        return FormatV6() if self.format.orders_by_completion else FormatV8(LATER_FOLDER)
 
     def remove(self) -> None:
         """Remove it, and the mark last; an earlier run may have done any step."""
@@ -67,14 +67,14 @@ class OtherLayout:
             return
         self.clear()
         self.storage.delete(MARK)
-        if self.layout.orders_by_completion:
+        if self.format.orders_by_completion:
             self.storage.sync(LATER_FOLDER)
         else:
             self.storage.delete_tree(LATER_FOLDER)
 
     def clear(self) -> None:
         """Remove it, but not the mark."""
-        if self.layout.orders_by_completion:
+        if self.format.orders_by_completion:
             self._remove_six()
         else:
             self._remove_later()
@@ -101,7 +101,7 @@ class OtherLayout:
         """Remove completed commits of savepoints that are kept aside. Other states have the same names in both layouts: they are rewritten
         where they are of the other one.
         """
-        kept, conversion = KeptCommits(self.storage, self.other), Conversion(self.other, self.layout)
+        kept, conversion = KeptCommits(self.storage, self.other), Conversion(self.other, self.format)
         for instant in kept.states():
             path = f"{kept.folder}/{self.other.file_name(instant)}"
             if instant.is_completed:

@@ -42,14 +42,14 @@ class WritersZone:
     moment: datetime
 
 
-def writers_zone(storage: Storage, layout: TableFormat, timeline: Timeline) -> WritersZone | None:
+def writers_zone(storage: Storage, table_format: TableFormat, timeline: Timeline) -> WritersZone | None:
     """What the newest instants tell; None where they tell nothing.
 
     That is the case for fewer than two, for differing ones, and for a table's copy with other modification times.
     """
     found: list[WritersZone] = []
     for time in _newest(timeline):
-        zone = _told(storage, layout, timeline, time)
+        zone = _told(storage, table_format, timeline, time)
         if zone is not None:
             found.append(zone)
             if len(found) == _ENOUGH:
@@ -64,8 +64,8 @@ def _newest(timeline: Timeline) -> Iterator[str]:
     yield from reversed(by_a_clock[-_LOOKED_AT:])
 
 
-def _told(storage: Storage, layout: TableFormat, timeline: Timeline, time: str) -> WritersZone | None:
-    requested = _requested_file(storage, layout, timeline, time)
+def _told(storage: Storage, table_format: TableFormat, timeline: Timeline, time: str) -> WritersZone | None:
+    requested = _requested_file(storage, table_format, timeline, time)
     if requested is None:
         return None
     moment = datetime.fromtimestamp(requested / 1000, UTC)
@@ -79,12 +79,12 @@ def _told(storage: Storage, layout: TableFormat, timeline: Timeline, time: str) 
     return WritersZone(time, offset, moment) if fits else None
 
 
-def _requested_file(storage: Storage, layout: TableFormat, timeline: Timeline, time: str) -> int | None:
+def _requested_file(storage: Storage, table_format: TableFormat, timeline: Timeline, time: str) -> int | None:
     """When it was made, in epoch milliseconds."""
     for instant in timeline:
         if instant.requested_time == time and instant.action is not Action.SAVEPOINT:
             for action in _REQUESTED_AS.get(instant.action, (instant.action,)):
-                entry = storage.head(f"{layout.timeline_folder}/{layout.file_name(Instant(time, action, State.REQUESTED))}")
+                entry = storage.head(f"{table_format.timeline_folder}/{table_format.file_name(Instant(time, action, State.REQUESTED))}")
                 if entry is not None:
                     return entry.modified_ms
     return None

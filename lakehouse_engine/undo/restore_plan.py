@@ -136,7 +136,7 @@ def _target(
 
 
 def _check_commit_is_there(state: TableState, instant_time: str) -> None:
-    is_kept = KeptCommits(state.storage, state.layout).metadata(instant_time) is not None
+    is_kept = KeptCommits(state.storage, state.format).metadata(instant_time) is not None
     if not is_kept and not state.timeline.completed().writes().contains(instant_time):
         raise RestoreError(
             "the savepoint's own commit is neither on the timeline nor kept aside: another program archived or removed it; `repair` takes"

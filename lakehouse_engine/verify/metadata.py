@@ -37,18 +37,18 @@ _NEVER_EMPTY = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 def check_timeline(state: TableState) -> Iterator[tuple[Instant, Finding]]:
     """What is wrong with state files of the active timeline, with the instant in that state."""
-    for instant, file in _state_files(state, state.layout.timeline_folder):
+    for instant, file in _state_files(state, state.format.timeline_folder):
         finding = _check_state(state, instant, file)
         if finding is not None:
             yield instant, finding
     for instant in state.timeline:
         requested = needed_request(instant)
         if requested is not None:
-            path = f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}"
+            path = f"{state.format.timeline_folder}/{state.format.file_name(requested)}"
             if state.storage.head(path) is None:
                 yield requested, Finding(FindingKind.MISSING_FILE, path, f"the plan of {instant} is not there")
     for again in state.completed_again:
-        twice, error = state.layout.parse_file_name(again.name), _error_of(check_completed_once, state, again)
+        twice, error = state.format.parse_file_name(again.name), _error_of(check_completed_once, state, again)
         if twice is not None and error is not None:
             yield twice, Finding(FindingKind.CORRUPT_INSTANT, again.path, error.message)
     for savepoint in lost_savepoints(state):
@@ -105,7 +105,7 @@ def check_checkpoints(state: TableState) -> Iterator[Finding]:
 
 def check_kept(state: TableState) -> Iterator[Finding]:
     """Commits that are kept for savepoints, and savepoints whose commit is missing."""
-    kept = KeptCommits(state.storage, state.layout)
+    kept = KeptCommits(state.storage, state.format)
     times = set()
     for instant, file in _state_files(state, kept.folder):
         times.add(instant.requested_time if instant.is_completed else "")
@@ -178,13 +178,13 @@ def _folders(state: TableState) -> dict[str, list[str]]:
 
 
 def _state_files(state: TableState, folder: str) -> list[tuple[Instant, StoredFile]]:
-    entries = ((state.layout.parse_file_name(file.name), file) for file in state.storage.list(folder) if not file.is_directory)
+    entries = ((state.format.parse_file_name(file.name), file) for file in state.storage.list(folder) if not file.is_directory)
     return [(instant, file) for instant, file in entries if instant is not None]
 
 
 def _check_state(state: TableState, instant: Instant, file: StoredFile) -> Finding | None:
     try:
-        decode_state(state.layout, instant, state.storage.read(file.path))
+        decode_state(state.format, instant, state.storage.read(file.path))
     except StoredFileNotFoundError:
         return None  # archived or rolled back meanwhile
     except FormatError as error:
@@ -192,17 +192,17 @@ def _check_state(state: TableState, instant: Instant, file: StoredFile) -> Findi
     return None
 
 
-def decode_state(layout: TableFormat, instant: Instant, data: bytes) -> None:
+def decode_state(table_format: TableFormat, instant: Instant, data: bytes) -> None:
     """Raise `FormatError` if a state file's content should decode and does not."""
     action = instant.action
     if instant.is_completed and action.is_write:
-        text = layout.decode_commit(data).schema_json
+        text = table_format.decode_commit(data).schema_json
         wrong = _schema_error(text) if text else None
         if wrong is not None:
             raise MetadataError(f"the schema in the commit cannot be used: {wrong.message}")
     elif instant.state is State.INFLIGHT and action in (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT):
         if data:
-            layout.decode_commit(data)
+            table_format.decode_commit(data)
     else:
         kind = STATE_RECORDS.get((action, instant.state))
         if kind is not None and (data or instant.is_completed or action in _NEVER_EMPTY):

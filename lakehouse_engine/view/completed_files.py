@@ -29,7 +29,7 @@ def check_completed_files(state: TableState) -> None:
 
 def check_completed_once(state: TableState, again: StoredFile) -> None:
     """Raise `CorruptInstantError` if `again`, of `TableState.completed_again`, belongs to a write and differs from its first file."""
-    instant = state.layout.parse_file_name(again.name)
+    instant = state.format.parse_file_name(again.name)
     if instant is None or not instant.action.is_write:
         return
     first = state.timeline_files[instant]

@@ -184,5 +184,5 @@ _COMPLETED: dict[Action, Callable[[ActiveTimeline, Instant], str]] = {
 
 def state_times(state: TableState) -> dict[Instant, int]:
     """When each instant reached each state, by its file's age, in epoch milliseconds."""
-    entries = ((state.layout.parse_file_name(entry.name), entry) for entry in state.storage.list(state.layout.timeline_folder))
+    entries = ((state.format.parse_file_name(entry.name), entry) for entry in state.storage.list(state.format.timeline_folder))
     return {instant: entry.modified_ms for instant, entry in entries if instant is not None and not entry.is_directory}

@@ -63,10 +63,10 @@ def check_no_commit_is_lost(state: TableState, lost: Iterable[Instant], *, until
 
 def completed_path(state: TableState, instant: Instant) -> str:
     """The path of the file that completes an instant; with `*` for a completion time that is not known any more."""
-    completed, folder = instant.at(State.COMPLETED), state.layout.timeline_folder
-    if state.layout.completes_with_time and completed.completed_at is None:
+    completed, folder = instant.at(State.COMPLETED), state.format.timeline_folder
+    if state.format.completes_with_time and completed.completed_at is None:
         return f"{folder}/{completed.requested_time}_*.{completed.action}"
-    return f"{folder}/{state.layout.file_name(completed)}"
+    return f"{folder}/{state.format.file_name(completed)}"
 
 
 def writes_before(state: TableState, time: str) -> Timeline:
@@ -105,7 +105,7 @@ def _was_completed(state: TableState, instant: Instant) -> bool:
     if _may_have_other_writers(state) or has_file(state.storage, heartbeat_file(instant.requested_time)):
         return False
     try:
-        is_ours = state.layout.is_sealed_commit(state.active.read(instant))
+        is_ours = state.format.is_sealed_commit(state.active.read(instant))
     except InstantNotFoundError:
         return False
     return is_ours and any(_proves(state, one, instant) for one in reversed(state.timeline.completed().instants))

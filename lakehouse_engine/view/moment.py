@@ -43,7 +43,7 @@ def _asked(state: TableState, ask: Callable[[TableState], Answer]) -> Answer:
             if isinstance(error, _MENDED) and not state.view.rests_on_kept:
                 raise
             newer = state.refresh()
-            if (newer.timeline, newer.layout) == (state.timeline, state.layout) and not state.view.rests_on_kept:
+            if (newer.timeline, newer.format) == (state.timeline, state.format) and not state.view.rests_on_kept:
                 raise
         state = newer
     return ask(state)

@@ -38,8 +38,8 @@ def look_at(storage: Storage) -> Look:
     while True:
         active = ActiveTimeline(storage, _supported_layout(config, storage))
         listing = active.listed()
-        moving = may_be_moving(active.layout, listing)
-        if not (moving or active.layout.orders_by_completion):
+        moving = may_be_moving(active.format, listing)
+        if not (moving or active.format.orders_by_completion):
             # The listing of a table that is being dropped may be partial, and would look like a table with fewer rows.
             check_there(storage, listing)
             return Look(config, active, listing)
@@ -55,7 +55,7 @@ def _refuse_half_upgraded(config: TableConfig, active: ActiveTimeline, listing: 
     """Raise `UnsupportedTableVersionError` if properties and instants belong to different versions, which would not be visible: Hudi moves
     instants one by one and changes the properties last. What this engine moves exists twice.
     """
-    storage, later = active.storage, active.layout.orders_by_completion
+    storage, later = active.storage, active.format.orders_by_completion
     if active.files_of(listing) if later else is_moving(storage):
         return
     elsewhere = ActiveTimeline(storage, FormatV6() if later else FormatV8(LATER_FOLDER)).load().completed().last()

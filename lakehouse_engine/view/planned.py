@@ -22,7 +22,7 @@ def planned_slices(active: ActiveTimeline, timeline: Timeline) -> Planned:
     the same whether or not logs are on its slice.
     """
     found: dict[FileGroupId, tuple[str, ...]] = {}
-    if active.layout.logs_by_writer:
+    if active.format.logs_by_writer:
         for instant in timeline.pending().filter(lambda one: one.action is Action.COMPACTION):
             with suppress(InstantNotFoundError, MetadataError):
                 for operation in active.plan(HoodieCompactionPlan, instant.at(State.REQUESTED)).operations or ():

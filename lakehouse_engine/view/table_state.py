@@ -60,7 +60,7 @@ class TableState:
 
     storage: Storage
     config: TableConfig
-    layout: TableFormat
+    format: TableFormat
     timeline: Timeline
     view: FileSystemView
     manifest: Manifest = field(repr=False, compare=False)
@@ -141,7 +141,7 @@ class TableState:
         store a folder exists while it holds an object, and checking is a request; elsewhere it may be a link, which no listing shows.
         """
         folder, _, below = path.partition("/")
-        if self._folders is None or folder != self.layout.timeline_folder or not below:
+        if self._folders is None or folder != self.format.timeline_folder or not below:
             return True
         return below.partition("/")[0] in self._folders
 
@@ -206,18 +206,18 @@ class TableState:
     def _load(cls, storage: Storage, known: Commits | None, store: _Kept, manifests: Manifests) -> TableState:
         look = look_at(storage)
         config, active, listing = look.config, look.active, look.listing
-        layout = active.layout
+        table_format = active.format
         files, folders = active.files_of(listing), frozenset(entry.name for entry in listing if entry.is_directory)
-        moments = archived_moments(storage, layout, config)
-        by_completion, by_writer = layout.orders_by_completion, config.logs_by_writer
+        moments = archived_moments(storage, table_format, config)
+        by_completion, by_writer = table_format.orders_by_completion, config.logs_by_writer
         timeline = Timeline.of_states(files, by_completion=by_completion, archived=moments, logs_by_writer=by_writer)
         restore = pending_restore(active, timeline)
         if restore is not None:
             timeline = timeline.as_restored(restore.target)
         commits = known.at(active, files) if known is not None else Commits(active, files)
         shown = folders if in_object_store(storage) else None
-        has_archive = shown is None or history_of(storage, layout, config).folder.partition("/")[0] in shown
-        told = FromCommits(timeline, commits, Archived(storage, config, layout, timeline, has_archive))
+        has_archive = shown is None or history_of(storage, table_format, config).folder.partition("/")[0] in shown
+        told = FromCommits(timeline, commits, Archived(storage, config, table_format, timeline, has_archive))
         manifest = manifests(told)
         lister = lister_of(storage, partitioned=bool(config.partition_fields))
         planned = cache(partial(planned_slices, active, timeline))
@@ -232,6 +232,5 @@ class TableState:
             lister, timeline, lambda: manifest.replaced_at, manifest.written_partitions, manifest.has, kept, planned
         )
         again = active.completed_again(listing, files)
-        return cls(
-            storage, config, layout, timeline, view, manifest, told, store, manifests, shown, look.may_be_moving, completed_again=again
-        )
+        moving = look.may_be_moving
+        return cls(storage, config, table_format, timeline, view, manifest, told, store, manifests, shown, moving, completed_again=again)

@@ -79,11 +79,11 @@ def test_properties_parse_print_back_and_fit_their_checksum(table: Path) -> None
 
 def test_every_instant_file_name_prints_back(table: Path) -> None:
     for folder in _timelines(table):
-        layout = format_of(TableConfig(parse_properties((folder / "hoodie.properties").read_bytes())))
+        table_format = format_of(TableConfig(parse_properties((folder / "hoodie.properties").read_bytes())))
         for path in folder.iterdir():
-            instant = layout.parse_file_name(path.name)
+            instant = table_format.parse_file_name(path.name)
             assert (instant is not None) == path.name[0].isdigit()
-            assert instant is None or layout.file_name(instant) == path.name
+            assert instant is None or table_format.file_name(instant) == path.name
 
 
 def test_every_commit_prints_back(table: Path) -> None:

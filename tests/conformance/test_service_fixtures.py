@@ -57,7 +57,7 @@ def before(name: str, storage: LocalStorage) -> pa.Table:
 
 
 def archive_of(state: TableState) -> ArchivedTimeline:
-    return ArchivedTimeline(state.storage, state.layout, state.config.archive_folder)
+    return ArchivedTimeline(state.storage, state.format, state.config.archive_folder)
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
@@ -104,10 +104,10 @@ def test_records_made_of_state_files_have_the_members_that_hudis_have(name: str,
     }
     compared = 0
     for file in storage.list(".hoodie"):
-        instant = None if file.is_directory else state.layout.parse_file_name(file.name)
+        instant = None if file.is_directory else state.format.parse_file_name(file.name)
         theirs = None if instant is None else shapes.get((instant.action, instant.state))
         if instant is not None and theirs is not None:
-            entry = archived_entry(state.layout, instant, storage.read(file.path), "20260101000000000")
+            entry = archived_entry(state.format, instant, storage.read(file.path), "20260101000000000")
             (read_back,) = read_archive(render_archive([[entry]], 10))
             assert _shape(read_back.record) == theirs, instant
             compared += 1
@@ -170,7 +170,7 @@ def test_our_plan_is_the_one_that_hudi_made_of_the_same_files(name: str, tmp_pat
     """Hudi's clean taken back, as far as names go: its files are put back empty, and we plan."""
     storage, state = opened(name, tmp_path)
     done = next(instant for instant in state.timeline if instant.action is Action.CLEAN)
-    timeline = ActiveTimeline(storage, state.layout)
+    timeline = ActiveTimeline(storage, state.format)
     theirs = decode_plan(HoodieCleanerPlan, timeline.read(Instant(done.requested_time, Action.CLEAN, State.REQUESTED)))
     metadata = decode_plan(HoodieCleanMetadata, timeline.read(done))
     planned = {

@@ -60,7 +60,7 @@ def found_as_of(state: TableState, as_of: str) -> dict[FileGroupId, str]:
 
 
 def archived(state: TableState) -> bool:
-    folder = f"{state.layout.timeline_folder}/{state.config.archive_folder}"
+    folder = f"{state.format.timeline_folder}/{state.config.archive_folder}"
     return any(not entry.is_directory for entry in state.storage.list(folder))
 
 

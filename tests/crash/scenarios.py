@@ -359,7 +359,7 @@ def _second(table: LocalTable) -> str:
 def _planned(table: LocalTable) -> str:
     """The clustering that is planned."""
     state = table.state
-    return next(one.requested_time for one in state.timeline.pending() if one.action is state.layout.clustering_action)
+    return next(one.requested_time for one in state.timeline.pending() if one.action is state.format.clustering_action)
 
 
 CASES = [Case(scenario, kind) for scenario in [*WRITES, *SERVICES] for kind in scenario.types]

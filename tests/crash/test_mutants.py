@@ -70,7 +70,7 @@ def rollback_deletes_the_instant_first(patch: Patch) -> None:
 
     def delete(state: Any, plan: Any, time: str) -> Any:
         target = plan.instant_to_rollback
-        timeline = ActiveTimeline(state.storage, state.layout)
+        timeline = ActiveTimeline(state.storage, state.format)
         timeline.delete_pending(Instant(time, rollback_execute.Action(target.action), State.INFLIGHT))
         state.storage.delete_tree(marker_folder(time))
         return original(state, plan, time)
@@ -215,7 +215,7 @@ def archive_removes_completed_files_first(patch: Patch) -> None:
     original = ActiveTimeline.delete_all
 
     def remove(state: Any, instants: Any, files: Any) -> None:
-        timeline = ActiveTimeline(state.storage, state.layout)
+        timeline = ActiveTimeline(state.storage, state.format)
         states = [found for instant in instants for found, _ in files[archive_execute._key(instant)]]
         original(timeline, (found for found in states if found.is_completed))
         original(timeline, (found for found in states if not found.is_completed))
@@ -254,7 +254,7 @@ def restore_has_no_plan(patch: Patch) -> None:
     """Whoever comes next does not know of it."""
 
     def forget(state: Any, instant: Instant) -> Any:
-        ActiveTimeline(state.storage, state.layout).delete_pending(instant)
+        ActiveTimeline(state.storage, state.format).delete_pending(instant)
         return state.refresh()
 
     patch.setattr(locked, "resume_restore", forget)
@@ -279,9 +279,9 @@ def rollback_deletes_files_of_a_published_commit(patch: Patch) -> None:
     def execute(state: Any, rollback: Instant, plan: Any) -> Any:
         target = plan.instant_to_rollback
         [completed] = [one for one in state.timeline.completed().writes() if one.requested_time == target.commit_time]
-        path = f"{state.layout.timeline_folder}/{state.layout.file_name(completed)}"
+        path = f"{state.format.timeline_folder}/{state.format.file_name(completed)}"
         if state.storage.head(path) is None:
-            state.storage.create(path, state.layout.encode_commit(state.commit_metadata(completed)))
+            state.storage.create(path, state.format.encode_commit(state.commit_metadata(completed)))
             rollback_execute._delete(state, plan, target.commit_time)
             state.storage.delete(path)
         return original(state, rollback, plan)
@@ -291,7 +291,7 @@ def rollback_deletes_files_of_a_published_commit(patch: Patch) -> None:
 
 def dead_compactions_leave_their_files(patch: Patch) -> None:
     def take_back(state: Any, instant: Instant, *, of_dead: bool = False) -> None:
-        ActiveTimeline(state.storage, state.layout).delete(Instant(instant.requested_time, instant.action, State.INFLIGHT))
+        ActiveTimeline(state.storage, state.format).delete(Instant(instant.requested_time, instant.action, State.INFLIGHT))
         state.storage.delete_tree(marker_folder(instant.requested_time))
 
     patch.setattr(service_execution, "take_back", take_back)
@@ -395,7 +395,7 @@ def test_interrupt_while_publishing_deletes_nothing_of_the_commit(version: str) 
 @EACH_VERSION
 def test_mutant_that_cleans_up_after_an_interrupt_is_caught(version: str, monkeypatch: Patch) -> None:
     def complete(self: publish.Publication, state: Any, inflight: Instant, content: bytes) -> Instant:
-        return ActiveTimeline(state.storage, state.layout).complete(inflight, content, completion_time(state, inflight))
+        return ActiveTimeline(state.storage, state.format).complete(inflight, content, completion_time(state, inflight))
 
     monkeypatch.setattr(publish.Publication, "_complete", complete)
     with pytest.raises(AssertionError):

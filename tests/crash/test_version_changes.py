@@ -108,7 +108,7 @@ class Table:
 def check_in_order(storage: Storage) -> None:
     """One timeline, no mark, and nothing that `verify` finds."""
     state = TableState.load(storage)
-    other = FormatV6() if state.layout.orders_by_completion else FormatV8()
+    other = FormatV6() if state.format.orders_by_completion else FormatV8()
     assert storage.head(MARK) is None
     assert not ActiveTimeline(storage, other).files()
     report = verify(state, quick=False)

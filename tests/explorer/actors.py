@@ -379,7 +379,7 @@ def rollback_of_plan() -> Act:
 
     def act(me: Me) -> None:
         state = me.table.state
-        pending = [one.requested_time for one in state.timeline.pending() if one.action is state.layout.clustering_action]
+        pending = [one.requested_time for one in state.timeline.pending() if one.action is state.format.clustering_action]
         if pending:
             me.attempt(lambda: me.table.rollback(pending[0]))
 

@@ -57,8 +57,8 @@ class _HudiTransaction(Transaction):
         try:
             self._check_conflicts(metadata)
             self._check_alive()
-            content = self.state.layout.encode_commit(metadata)
-            self._instant = ActiveTimeline(storage, self.state.layout).complete(
+            content = self.state.format.encode_commit(metadata)
+            self._instant = ActiveTimeline(storage, self.state.format).complete(
                 self._instant, content, completion_time(self.state, self._instant)
             )
         finally:

@@ -73,7 +73,7 @@ class Writer:
 
     def pending_clusterings(self) -> list[str]:
         """Times of the clusterings that are planned and not completed, oldest first."""
-        action = self.table.state.layout.clustering_action
+        action = self.table.state.format.clustering_action
         return [one.requested_time for one in self.table.timeline.pending() if one.action is action]
 
     def cluster_at_last(self, column: str) -> None:

@@ -45,7 +45,7 @@ def check(table: TableBuilder, hudi: HudiJudge) -> pa.Table:
 
 
 def pending(table: HoodieTable) -> list[Instant]:
-    return pending_plans(table.state, table.state.layout.clustering_action)
+    return pending_plans(table.state, table.state.format.clustering_action)
 
 
 @BOTH

@@ -22,11 +22,11 @@ ACTIONS = {"cow": (Action.COMMIT, Action.REPLACE_COMMIT), "mor": (Action.DELTA_C
 def put_empty(built: TableBuilder, action: Action) -> None:
     """What a write leaves that is ruled out when all of it but the commit was there, and its files are gone again."""
     state = built.table.state
-    timeline, time = ActiveTimeline(state.storage, state.layout), InstantClock(state.config.timeline_timezone).next(state.timeline)
+    timeline, time = ActiveTimeline(state.storage, state.format), InstantClock(state.config.timeline_timezone).next(state.timeline)
     requested = Instant(time, action, State.REQUESTED)
     timeline.create_requested(requested)
     operation = "INSERT_OVERWRITE" if action is Action.REPLACE_COMMIT else "UPSERT"
-    inflight = timeline.to_inflight(requested, state.layout.encode_commit(HoodieCommitMetadata(operation_type=operation)))
+    inflight = timeline.to_inflight(requested, state.format.encode_commit(HoodieCommitMetadata(operation_type=operation)))
     assert rule_out(built.table.state, inflight, None)
 
 

@@ -39,7 +39,7 @@ def written(cell: Cell) -> dict[str, int]:
 
 def archived_by_us(cell: Cell) -> list[str]:
     state = cell.table.state
-    instants = ArchivedTimeline(cell.storage, state.layout, state.config.archive_folder).instants()
+    instants = ArchivedTimeline(cell.storage, state.format, state.config.archive_folder).instants()
     return [instant.requested_time for instant in instants if instant.action.is_write]
 
 

@@ -202,15 +202,15 @@ class Cell:
         state = self.table.state
         pieces = [piece for piece in state.view.latest_slices() if piece.base_file is not None and not piece.log_files]
         assert pieces, "nothing to cluster"
-        timeline = ActiveTimeline(state.storage, state.layout)
+        timeline = ActiveTimeline(state.storage, state.format)
         time = InstantClock("UTC").next(state.timeline)
         plan = HoodieRequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=_clustering(state.storage, pieces), version=1)
-        action = Action.CLUSTERING if state.layout.orders_by_completion else Action.REPLACE_COMMIT
+        action = Action.CLUSTERING if state.format.orders_by_completion else Action.REPLACE_COMMIT
         instant = timeline.create_requested(Instant(time, action, State.REQUESTED), encode_plan(plan))
         if complete:
             instant = timeline.to_inflight(instant)
             stats = [self._rewrite(piece, time) for piece in pieces]
-            timeline.complete(instant, state.layout.encode_commit(_clustered(state, pieces, stats)), completion_time(state, instant))
+            timeline.complete(instant, state.format.encode_commit(_clustered(state, pieces, stats)), completion_time(state, instant))
         return time
 
     def _rewrite(self, piece: FileSlice, time: str) -> HoodieWriteStat:
@@ -392,7 +392,7 @@ def clusterings_rolled_back_after(cell: Cell) -> None:
     cell.table.rollback()
     cell.dies(r"\.(replace)?commit$", lambda table: table.cluster("v"))
     state = cell.table.state
-    cell.table.rollback(next(one.requested_time for one in state.timeline.pending() if one.action is state.layout.clustering_action))
+    cell.table.rollback(next(one.requested_time for one in state.timeline.pending() if one.action is state.format.clustering_action))
     cell.upsert(3)
 
 

@@ -139,7 +139,7 @@ def check_files(cell: Cell) -> None:
 
 def check_timeline(cell: Cell) -> None:
     state = cell.table.state
-    active, later = ActiveTimeline(state.storage, state.layout), state.timeline.newer_than(cell.saved.instant)
+    active, later = ActiveTimeline(state.storage, state.format), state.timeline.newer_than(cell.saved.instant)
     # Rollbacks of published writes go on telling readers who had read these.
     spent = later.filter(lambda one: not (one.action is Action.ROLLBACK and took_rows(active, one)))
     assert {instant.action for instant in spent} <= {Action.RESTORE, Action.CLEAN, Action.COMMIT, Action.DELTA_COMMIT}

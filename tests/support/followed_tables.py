@@ -88,7 +88,7 @@ class FollowedTable:
         return made
 
     def _build(self, version: TableVersion) -> None:
-        layout, metadata = format_of_version(version), storage_below(self.storage, METADATA_TABLE)
+        table_format, metadata = format_of_version(version), storage_below(self.storage, METADATA_TABLE)
         for number, (partition, groups) in enumerate(_GROUPS.items()):
             time = f"000000000000000{10 + number}" if version is TableVersion.SIX else f"{number:017d}"
             stats = []
@@ -99,9 +99,10 @@ class FollowedTable:
                     path = f"{partition}/{group}_0-0-0_{time}.hfile"
                     stats.append(_stat(metadata, path, group, self._files_file()))
             at = _now(self.storage)
-            for state, content in _states(stats, self.schema, layout):
-                instant = Instant(time, Action.DELTA_COMMIT, state, at if state is State.COMPLETED and layout.completes_with_time else None)
-                metadata.create(f"{layout.timeline_folder}/{layout.file_name(instant)}", content)
+            for state, content in _states(stats, self.schema, table_format):
+                shown = at if state is State.COMPLETED and table_format.completes_with_time else None
+                instant = Instant(time, Action.DELTA_COMMIT, state, shown)
+                metadata.create(f"{table_format.timeline_folder}/{table_format.file_name(instant)}", content)
 
     def _files_file(self) -> bytes:
         payloads = files_payloads(pa.array([ALL_PARTITIONS]), FILE_ENTRIES.empty_table())
@@ -147,11 +148,12 @@ class FollowedTable:
         self._data(time, (State.COMPLETED,))
 
     def _data(self, time: str, states: Sequence[State]) -> None:
-        layout = format_of_version(version_of_new_tables())
+        table_format = format_of_version(version_of_new_tables())
         for state in states:
-            at = _now(self.storage) if state is State.COMPLETED and layout.completes_with_time else None
-            content = layout.encode_commit(HoodieCommitMetadata()) if state is State.COMPLETED else b""
-            self.storage.create(f"{layout.timeline_folder}/{layout.file_name(Instant(time, Action.COMMIT, state, at))}", content)
+            at = _now(self.storage) if state is State.COMPLETED and table_format.completes_with_time else None
+            content = table_format.encode_commit(HoodieCommitMetadata()) if state is State.COMPLETED else b""
+            name = table_format.file_name(Instant(time, Action.COMMIT, state, at))
+            self.storage.create(f"{table_format.timeline_folder}/{name}", content)
 
     def _follow(self, time: str, entries: Sequence[tuple[str, str, int, bool]], puts: dict[str, str], deleted: Sequence[str]) -> None:
         blocks = {"files-0000-0": [self._files_block(time, entries)]}
@@ -161,17 +163,17 @@ class FollowedTable:
             blocks.setdefault(group, []).append(_deletes(time, RECORD_INDEX, keys, self.schema))
         metadata = open_metadata(self.storage)
         stats = [self._log(metadata, time, group, b"".join(found)) for group, found in blocks.items()]
-        at = _now(self.storage) if metadata.layout.completes_with_time else None
-        for state, content in _states(stats, self.schema, metadata.layout):
+        at = _now(self.storage) if metadata.format.completes_with_time else None
+        for state, content in _states(stats, self.schema, metadata.format):
             instant = Instant(time, Action.DELTA_COMMIT, state, at if state is State.COMPLETED else None)
-            metadata.storage.create(f"{metadata.layout.timeline_folder}/{metadata.layout.file_name(instant)}", content)
+            metadata.storage.create(f"{metadata.format.timeline_folder}/{metadata.format.file_name(instant)}", content)
 
     def _log(self, metadata: TableState, time: str, group: str, content: bytes) -> HoodieWriteStat:
         partition = next(name for name, groups in _GROUPS.items() if group in groups)
         newest = metadata.view.file_group(FileGroupId(partition, group))
         assert newest is not None
         piece = newest.slices[0]
-        if metadata.layout.logs_by_writer:
+        if metadata.format.logs_by_writer:
             name = f".{group}_{time}.log.1_0-0-0"
         else:
             name = f".{group}_{piece.base_instant}.log.{max((log.version for log in piece.log_files), default=0) + 1}_0-0-0"
@@ -231,12 +233,12 @@ def _stat(metadata: Storage, path: str, group: str, content: bytes) -> HoodieWri
     )
 
 
-def _states(stats: Sequence[HoodieWriteStat], schema: str, layout: object) -> list[tuple[State, bytes]]:
+def _states(stats: Sequence[HoodieWriteStat], schema: str, table_format: object) -> list[tuple[State, bytes]]:
     by_partition: dict[str, tuple[HoodieWriteStat, ...]] = {}
     for stat in stats:
         by_partition[stat.partition_path or ""] = (*by_partition.get(stat.partition_path or "", ()), stat)
     metadata = HoodieCommitMetadata(partition_to_write_stats=by_partition, extra_metadata={SCHEMA_KEY: schema})
-    return [(State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, layout.encode_commit(metadata))]  # type: ignore[attr-defined]
+    return [(State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, table_format.encode_commit(metadata))]  # type: ignore[attr-defined]
 
 
 def _now(storage: Storage) -> str:

@@ -37,7 +37,7 @@ def left_by_hudi(state: TableState, instant: Instant, options: LockOptions) -> H
     """
     if not options.optimistic:
         return None
-    files = (f"{state.layout.timeline_folder}/{state.layout.file_name(instant.at(step))}" for step in (State.REQUESTED, State.INFLIGHT))
+    files = (f"{state.format.timeline_folder}/{state.format.file_name(instant.at(step))}" for step in (State.REQUESTED, State.INFLIGHT))
     entries = [entry for file in files if (entry := state.storage.head(file)) is not None]
     if not entries:
         return None

@@ -157,7 +157,7 @@ def execute_restore(state: TableState, restore: Instant, plan: HoodieRestorePlan
     inflight = restore if restore.state is State.INFLIGHT else timeline.to_inflight(restore, encode_plan(plan))
     work = _Restore(state, timeline, restore.requested_time, target)
     work.unpublish(plan)
-    KeptCommits(state.storage, state.layout).put_back(target)
+    KeptCommits(state.storage, state.format).put_back(target)
     changes = find_changes(state.storage, state.view.partitions(), state.order, target, protected_files(state.refresh()))
     if state.has_archive:
         work.remove_pending()

@@ -37,13 +37,13 @@ _STAT = {
 _COMMIT_MEMBERS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
 
-def archived_entry(layout: TableFormat, instant: Instant, data: bytes, transition_time: str) -> ArchivedEntry:
+def archived_entry(table_format: TableFormat, instant: Instant, data: bytes, transition_time: str) -> ArchivedEntry:
     """The entry of one state of an instant, from the content of its state file.
 
     Raises `CorruptInstantError` and `MetadataError` if the content does not decode.
     """
     record = {
-        **_content(layout, instant, data),
+        **_content(table_format, instant, data),
         "commitTime": instant.requested_time,
         "actionType": str(instant.action.completes_as if instant.is_completed else instant.action),
         "version": None,
@@ -69,10 +69,10 @@ def archived_commit(entry: ArchivedEntry) -> HoodieCommitMetadata | None:
     )
 
 
-def _content(layout: TableFormat, instant: Instant, data: bytes) -> dict[str, Any]:
+def _content(table_format: TableFormat, instant: Instant, data: bytes) -> dict[str, Any]:
     action, state = instant.action, instant.state
     if action is Action.REPLACE_COMMIT:
-        return _replace_commit(layout, state, data)
+        return _replace_commit(table_format, state, data)
     if action is Action.CLEAN:
         plan = state is not State.COMPLETED
         name = "HoodieCleanerPlan" if plan else "HoodieCleanMetadata"
@@ -82,22 +82,22 @@ def _content(layout: TableFormat, instant: Instant, data: bytes) -> dict[str, An
         return {"hoodieRollbackMetadata": decode_record("HoodieRollbackMetadata", data)} if state is State.COMPLETED else {}
     if action in (Action.COMPACTION, Action.LOG_COMPACTION) and state is not State.COMPLETED:
         return {"hoodieCompactionPlan": decode_record("HoodieCompactionPlan", data)} if state is State.REQUESTED and data else {}
-    return {"hoodieCommitMetadata": _commit(_decoded(layout, data))}
+    return {"hoodieCommitMetadata": _commit(_decoded(table_format, data))}
 
 
-def _replace_commit(layout: TableFormat, state: State, data: bytes) -> dict[str, Any]:
+def _replace_commit(table_format: TableFormat, state: State, data: bytes) -> dict[str, Any]:
     if state is State.REQUESTED:
         return {"hoodieRequestedReplaceMetadata": decode_record("HoodieRequestedReplaceMetadata", data)} if data else {}
     if state is State.INFLIGHT:
-        return {"HoodieInflightReplaceMetadata": _commit(layout.decode_commit(data))} if data else {}
-    metadata = layout.decode_commit(data)
+        return {"HoodieInflightReplaceMetadata": _commit(table_format.decode_commit(data))} if data else {}
+    metadata = table_format.decode_commit(data)
     replaced = metadata.partition_to_replace_file_ids or {}
     members = {"partitionToReplaceFileIds": {partition: list(ids) for partition, ids in replaced.items()}}
     return {"hoodieReplaceCommitMetadata": _commit(metadata) | members}
 
 
-def _decoded(layout: TableFormat, data: bytes) -> HoodieCommitMetadata:
-    return layout.decode_commit(data) if data else HoodieCommitMetadata(operation_type=WriteOperationType.UNKNOWN)
+def _decoded(table_format: TableFormat, data: bytes) -> HoodieCommitMetadata:
+    return table_format.decode_commit(data) if data else HoodieCommitMetadata(operation_type=WriteOperationType.UNKNOWN)
 
 
 def _commit(metadata: HoodieCommitMetadata) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def begin(data: TableState, planned: Instant, counts: Mapping[str, int]) -> Buil
     inflight = data.active.to_inflight(planned.at(State.REQUESTED), content)
     _remove(data, counts)
     schema = schema_text(metadata)
-    begun = metadata.layout.encode_commit(build_metadata({}, schema))
+    begun = metadata.format.encode_commit(build_metadata({}, schema))
     delta = metadata.active.to_inflight(metadata.active.create_requested(delta), begun)
     for name, count in counts.items():
         PartitionWriter(metadata.storage, name, delta.requested_time, schema).open(count)
@@ -89,7 +89,7 @@ def finish(build: Build, metadata: HoodieCommitMetadata, now: TableState, clock:
             table=now.config.name,
         )
     state = metadata_state(now)
-    state.active.complete(build.delta, state.layout.encode_commit(metadata), BuildInstants(now, state).completion_time(clock))
+    state.active.complete(build.delta, state.format.encode_commit(metadata), BuildInstants(now, state).completion_time(clock))
 
 
 def is_written(data: TableState, instant: Instant) -> bool:

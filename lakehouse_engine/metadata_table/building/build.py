@@ -196,7 +196,7 @@ class _Builder:
         with Entries(self.data, self.contents, writer.schema, f"{SPILL}{requested.requested_time}").of(name, count) as groups:
             stats = writer.fill(groups)
         outcome = build_metadata({name: tuple(stats)}, writer.schema)
-        content = metadata.layout.encode_commit(outcome)
+        content = metadata.format.encode_commit(outcome)
         metadata.active.complete(inflight, content, instants.completion_time(self.clock))
         name_partitions(self.data, put=[name], define=definitions_of(self.data, name))
         self.data = self.data.advance()

@@ -26,7 +26,7 @@ class BuildInstants:
 
     def next(self) -> Instant:
         """A free instant, to be requested."""
-        if self.metadata.layout.completes_with_time:
+        if self.metadata.format.completes_with_time:
             times = [one.requested_time for one in self.metadata.timeline if one.requested_time.startswith(NO_INSTANT)]
             taken = [last_digits(time, _DIGITS) for time in times]
             time = f"{max(taken, default=-1) + 1:0{_DIGITS}d}"
@@ -41,7 +41,7 @@ class BuildInstants:
         """A free instant, to be requested, for a build beside writers. Hudi's take back any other pending delta commit: 0.15 those without
         the suffix of an indexer, 1.x those without an indexing of that time (`HoodieTableMetadataUtil.isIndexingCommit`).
         """
-        if self.metadata.layout.completes_with_time:
+        if self.metadata.format.completes_with_time:
             time = indexing.requested_time
         else:
             time = f"{latest(one.requested_time for one in self.data.timeline.completed()) or NO_INSTANT}{_INDEXER_SUFFIX}"
@@ -54,12 +54,12 @@ class BuildInstants:
 
     def completion_time(self, clock: InstantClock) -> str | None:
         """After every instant of both tables; None if the table's version has no completion times."""
-        if not self.metadata.layout.completes_with_time:
+        if not self.metadata.format.completes_with_time:
             return None
         return clock.next(Timeline((*self.data.timeline.instants, *self.metadata.timeline.instants)))
 
     def _is_build(self, time: str) -> bool:
-        if self.metadata.layout.completes_with_time:
+        if self.metadata.format.completes_with_time:
             return time.startswith(NO_INSTANT)
         is_first = time.startswith(NO_INSTANT) and len(time) == len(NO_INSTANT) + _SUFFIX
         return (is_first or len(time) > _DIGITS) and last_digits(time, _SUFFIX) >= _FIRST_SUFFIX

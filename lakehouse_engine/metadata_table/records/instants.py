@@ -21,7 +21,7 @@ class InstantMoments:
         """By `hoodie.table.timeline.timezone`; with LOCAL by the zone that the newest instants show, else that of this process."""
         if data.config.timeline_timezone == "UTC":
             return cls(timedelta(0))
-        zone = writers_zone(data.storage, data.layout, data.timeline)
+        zone = writers_zone(data.storage, data.format, data.timeline)
         is_ours = zone is None or zone.moment.astimezone().utcoffset() == zone.offset
         return cls(None if is_ours or zone is None else zone.offset)
 

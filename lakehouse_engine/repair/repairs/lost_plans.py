@@ -24,7 +24,7 @@ def lost_compaction_plans(state: TableState) -> Iterator[Mending]:
     """
     for time, slices in in_time_order(_planned(state).items(), lambda planned: planned[0]):
         instant = Instant(time, Action.COMPACTION, State.REQUESTED)
-        path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
+        path = f"{state.format.timeline_folder}/{state.format.file_name(instant)}"
         content = encode_plan(HoodieCompactionPlan(operations=tuple(operation_of(piece) for piece in slices.values())))
         message = f"the plan of the compaction is gone, and logs of {len(slices)} groups are on top of it: it is made anew from those"
         yield mending(path, message, lambda path=path, content=content: state.storage.create(path, content))  # type: ignore[misc]

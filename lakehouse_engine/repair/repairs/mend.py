@@ -126,7 +126,7 @@ def _commit_file(state: TableState, damage: DamagedState, trust_files: bool) -> 
         return mending(damage.path, f"{damage.message}: what it wrote cannot be told ({error.message}); {', or '.join(ways)}", None)
     files = sum(len(stats) for stats in record.partition_to_write_stats.values())
     if trust_files:
-        content, how = state.layout.encode_commit(record), f"it is made anew of the {files} files that it wrote"
+        content, how = state.format.encode_commit(record), f"it is made anew of the {files} files that it wrote"
         return _made_anew(state.storage, replace(damage, path=completed_path(state, instant)), content, how)
     ways = [
         "put the file back from a backup",
@@ -173,7 +173,7 @@ def _drop(state: TableState, instants: list[Instant]) -> None:
         if path is not None and state.storage.head(path) is not None:
             set_aside(state.storage, path)
             state.storage.delete(path)
-    state.storage.sync(state.layout.timeline_folder)
+    state.storage.sync(state.format.timeline_folder)
 
 
 def _archive_file(state: TableState, file: StoredFile, error: FormatError) -> Mending:
@@ -255,7 +255,7 @@ def _remove(storage: Storage, path: str) -> None:
 
 def _kept_commits(state: TableState, archive: History) -> Iterator[Mending]:
     """Commits of archived savepoints: the archive has what a restore needs of them."""
-    kept = KeptCommits(state.storage, state.layout)
+    kept = KeptCommits(state.storage, state.format)
     active = {write.requested_time for write in state.timeline.completed().writes()}
     for time in state.order.sorted(state.timeline.savepointed - active):
         path, message = f"{kept.folder}/{time}.*", "the commit of a savepoint is not kept aside"
@@ -276,7 +276,7 @@ def _kept_commit(state: TableState, archive: History, time: str, path: str, mess
     instant, content = found
 
     def replace() -> None:
-        target = f"{KeptCommits(state.storage, state.layout).folder}/{state.layout.file_name(instant)}"
+        target = f"{KeptCommits(state.storage, state.format).folder}/{state.format.file_name(instant)}"
         if state.storage.head(target) is not None:
             set_aside(state.storage, target)
         state.storage.overwrite(target, content)

@@ -86,7 +86,7 @@ def completion_of(state: TableState, instant: Instant) -> str | None:
     Nothing else was completed between that moment and the one that the name said, so that every read has the rows that it had. Raises
     `MetadataError` where something was.
     """
-    if not state.layout.completes_with_time or instant.completed_at is not None:
+    if not state.format.completes_with_time or instant.completed_at is not None:
         return instant.completed_at
     time = instant.requested_time
     done = [one for one in state.timeline.completed() if one.requested_time != time]
@@ -135,7 +135,7 @@ def _intent(state: TableState, instant: Instant) -> _Intent:
 
 
 def _path(state: TableState, instant: Instant) -> str:
-    return f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
+    return f"{state.format.timeline_folder}/{state.format.file_name(instant)}"
 
 
 def _begun(live: LiveGroup) -> str:

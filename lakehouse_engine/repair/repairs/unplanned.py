@@ -51,4 +51,4 @@ def _drop(active: ActiveTimeline, instant: Instant) -> None:
 
 
 def _path(active: ActiveTimeline, instant: Instant) -> str:
-    return f"{active.layout.timeline_folder}/{active.layout.file_name(instant)}"
+    return f"{active.format.timeline_folder}/{active.format.file_name(instant)}"

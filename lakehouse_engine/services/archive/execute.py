@@ -40,7 +40,7 @@ _States = dict[tuple[str, str], list[tuple[Instant, StoredFile]]]
 def finish_archiving(state: TableState) -> list[Instant]:
     """Remove instants that are archived but that a crash left on the active timeline. The table lock is held."""
     writer = archive_writer(state)
-    KeptCommits(state.storage, state.layout).forget_all_but(state.timeline.savepointed)
+    KeptCommits(state.storage, state.format).forget_all_but(state.timeline.savepointed)
     LiveCheckpoints(state.storage, SAVEPOINTED).forget_all_but(state.timeline.savepointed)
     active = {_key(instant) for instant in state.timeline.completed()}
     both = _without_put_back(state, [instant for instant in writer.left_over() if _key(instant) in active])
@@ -101,7 +101,7 @@ def _is_savepointed(state: TableState, instant: Instant) -> bool:
 
 def _keep_aside(state: TableState, commits: Iterable[Sequence[tuple[Instant, StoredFile]]]) -> None:
     """Keep commits aside before they count as archived: a restore needs them whole, and the archive does not keep all their content."""
-    kept = KeptCommits(state.storage, state.layout)
+    kept = KeptCommits(state.storage, state.format)
     for files in commits:
         kept.keep((instant, state.storage.read(file.path)) for instant, file in files if instant.action is not Action.SAVEPOINT)
 
@@ -112,8 +112,8 @@ def _key(instant: Instant) -> tuple[str, str]:
 
 def _state_files(state: TableState) -> _States:
     found: _States = {}
-    for entry in state.storage.list(state.layout.timeline_folder):
-        instant = None if entry.is_directory else state.layout.parse_file_name(entry.name)
+    for entry in state.storage.list(state.format.timeline_folder):
+        instant = None if entry.is_directory else state.format.parse_file_name(entry.name)
         if instant is not None:
             found.setdefault(_key(instant), []).append((instant, entry))
     return {key: sorted(states, key=lambda pair: pair[0].state.rank) for key, states in found.items()}

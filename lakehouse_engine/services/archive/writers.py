@@ -110,13 +110,13 @@ class _LogArchive:
         time = self._transition_time(file)
         data = self.state.storage.read(file.path)
         try:
-            return archived_entry(self.state.layout, instant, data, time)
+            return archived_entry(self.state.format, instant, data, time)
         except FormatError as error:
             if instant.is_completed:
                 raise _told(self.state, instant, file, error) from error
             # The plan of a completed instant is only history, so a damaged one must not block archiving.
             logger.warning("%s of %s is archived without its content: %s", instant, self.state.config.name, error)
-            return archived_entry(self.state.layout, instant, b"", time)
+            return archived_entry(self.state.format, instant, b"", time)
 
     def _transition_time(self, file: StoredFile) -> str:
         moment = datetime.fromtimestamp(file.modified_ms / 1000, UTC)
@@ -165,7 +165,7 @@ class _LsmArchive:
         completed, file = states[-1]
         data = self.state.storage.read(file.path)
         try:
-            archived_entry(self.state.layout, completed, data, "")
+            archived_entry(self.state.format, completed, data, "")
         except FormatError as error:
             raise _told(self.state, completed, file, error) from error
         return HistoryEntry(completed, data or None, self._plan(states[:-1]) or None)

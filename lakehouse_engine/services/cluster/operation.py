@@ -42,7 +42,7 @@ def schedule(
     `UnsupportedTableError` for buckets of consistent hashing.
     """
     state = TableState.load(storage)
-    service = Clustering.of(state.layout, options, write_options, only=only, when_due=when_due)
+    service = Clustering.of(state.format, options, write_options, only=only, when_due=when_due)
     if dry_run:
         result = _planned(state, service.plan(state), None, _PLANNED, dry_run=True, left=service.groups(state).left)
         return replace(result, opened_before=_opened_before(state, result.groups, service.order(state)))
@@ -99,7 +99,7 @@ def run(
     locked when it begins; and what reading the slices raises. The table is then as it was.
     """
     state = TableState.load(storage)
-    service = Clustering.of(state.layout, options, write_options)
+    service = Clustering.of(state.format, options, write_options)
     chosen = scheduling.choose(service.kind, state, instant)
     if chosen is None:
         return _planned(state, None, dry_run=dry_run)

@@ -31,7 +31,7 @@ def file_context(state: TableState, time: str, schema: str, options: WriteOption
         options=options,
         unique_columns=frozenset(keys) if len(keys) == 1 else frozenset(),
         populate=state.config.populates_meta_fields,
-        logs_by_writer=state.layout.logs_by_writer,
+        logs_by_writer=state.format.logs_by_writer,
     )
 
 

@@ -44,7 +44,7 @@ def slice_before(state: TableState, operation: HoodieCompactionOperation, time: 
     """The newest slice of the operation's group that began before `time`, without logs that take effect after a compaction of that time."""
     found = state.view.file_group(group_of(operation))
     piece = next((piece for piece in found.slices if is_later(time, piece.base_instant)), None) if found is not None else None
-    if piece is None or not state.layout.logs_by_writer:
+    if piece is None or not state.format.logs_by_writer:
         return piece
     return replace(piece, log_files=tuple(log for log in piece.log_files if is_later(time, state.order.moment(log.instant_time))))
 

@@ -38,7 +38,7 @@ def _check_not_foreign(kind: Kind, lease: Lease, state: TableState, instant: Ins
     """
     if instant.state is not State.INFLIGHT or state.storage.head(lock_file(instant.requested_time)) is not None:
         return
-    inflight = state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}")
+    inflight = state.storage.head(f"{state.format.timeline_folder}/{state.format.file_name(instant)}")
     marks = state.storage.walk(marker_folder(instant.requested_time))
     active = [entry.modified_ms for entry in (inflight, *marks) if entry is not None]
     # Time of the storage: if this machine's clock is ahead, a running plan would be taken over, and its files deleted.

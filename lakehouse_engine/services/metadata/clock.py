@@ -29,7 +29,7 @@ class MetadataTableClock(InstantClock):
 
 def service_instant(metadata: TableState, suffix: str) -> str:
     """The only instant that a service can have now; "" if it can have any later one."""
-    return "" if metadata.layout.completes_with_time else f"{last_delta_commit(metadata)}{suffix}"
+    return "" if metadata.format.completes_with_time else f"{last_delta_commit(metadata)}{suffix}"
 
 
 @contextmanager

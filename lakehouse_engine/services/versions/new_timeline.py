@@ -31,7 +31,7 @@ class NewTimeline:
     number that the checkpoint of live files records, so that the checkpoint stays valid.
     """
 
-    layout: TableFormat
+    format: TableFormat
     archive: History
     states: Sequence[_StateFile]
     kept: Sequence[_StateFile]
@@ -42,8 +42,8 @@ class NewTimeline:
     def write(self, storage: Storage) -> None:
         """Write the whole timeline, durably. The caller holds the table's lock, and no file of that layout exists yet."""
         for instant, data in self.states:
-            storage.create(f"{self.layout.timeline_folder}/{self.layout.file_name(instant)}", data)
-        KeptCommits(storage, self.layout).keep(self.kept)
+            storage.create(f"{self.format.timeline_folder}/{self.format.file_name(instant)}", data)
+        KeptCommits(storage, self.format).keep(self.kept)
         if self.number and isinstance(self.archive, LsmHistory):
             LsmWriter(self.archive).start(self.archived, self.number)
         elif self.archive_content:
@@ -55,9 +55,9 @@ def new_timeline(state: TableState, archive: History) -> NewTimeline:
 
     Raises `CorruptInstantError` and `MetadataError` if a completed instant does not decode.
     """
-    other = OtherLayout(state.storage, state.config, state.layout).other
+    other = OtherLayout(state.storage, state.config, state.format).other
     found = _read(state)
-    conversion = Conversion(state.layout, other, frozenset(_clusterings(found)))
+    conversion = Conversion(state.format, other, frozenset(_clusterings(found)))
     states = [conversion.state(*one) for one in found]
     kept = [conversion.state(*one) for one in _kept(state)]
     source = state.archived_timeline
@@ -97,9 +97,9 @@ def _plans_clustering(data: bytes) -> bool:
 
 def _kept(state: TableState) -> list[_StateFile]:
     """Completed commits that are kept for savepoints. Other states have the same file names in both layouts."""
-    kept = KeptCommits(state.storage, state.layout)
+    kept = KeptCommits(state.storage, state.format)
     found = [one for one in kept.states() if one.is_completed]
-    return [(one, state.storage.read(f"{kept.folder}/{state.layout.file_name(one)}")) for one in found]
+    return [(one, state.storage.read(f"{kept.folder}/{state.format.file_name(one)}")) for one in found]
 
 
 def _key(instant: Instant) -> tuple[str, Action]:

@@ -134,7 +134,7 @@ def _change(state: TableState, wanted: TableVersion, present: TableVersion) -> V
 
 def _move(state: TableState, planned: PlannedChange) -> int:
     """Write the timeline in the layout of the new version; returns the number of state files."""
-    present = OtherLayout(state.storage, state.config, state.layout)
+    present = OtherLayout(state.storage, state.config, state.format)
     made = new_timeline(state, history_of(state.storage, present.other, planned.config))
     begin_moving(state.storage)
     present.clear()

@@ -48,7 +48,7 @@ def _run_clustering(table: TableServices, values: Values) -> Rows:
 def _steps(table: TableServices, op: str, instants: str | None) -> list[tuple[str, str | None]]:
     """Calls of `cluster`. Named instants are run, and nothing is scheduled."""
     state = table.state
-    pending = [one.requested_time for one in pending_plans(state, state.layout.clustering_action)]
+    pending = [one.requested_time for one in pending_plans(state, state.format.clustering_action)]
     if instants is not None:
         if op == "schedule":
             raise OptionError("CALL run_clustering: instants name planned clusterings to run; op => 'schedule' plans one")
@@ -84,7 +84,7 @@ def _show_clustering(table: TableServices, values: Values) -> Rows:
 
 def _planned(state: TableState, instant: Instant) -> Instant:
     """The instant as its plan is named: a completed clustering is a replace commit in every version."""
-    return Instant(instant.requested_time, state.layout.clustering_action, instant.state)
+    return Instant(instant.requested_time, state.format.clustering_action, instant.state)
 
 
 def _partitions(groups: tuple[HoodieClusteringGroup, ...]) -> str:

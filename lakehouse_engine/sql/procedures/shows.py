@@ -94,7 +94,7 @@ def _show_compaction(table: TableServices, values: Values) -> Rows:
 def _compaction_plan(state: TableState, instant: Instant) -> HoodieCompactionPlan | None:
     """Plan of a compaction in any state; None for other commits."""
     requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
-    if state.storage.head(f"{state.layout.timeline_folder}/{state.layout.file_name(requested)}") is None:
+    if state.storage.head(f"{state.format.timeline_folder}/{state.format.file_name(requested)}") is None:
         return None
     return state.active.plan(HoodieCompactionPlan, requested)
 

@@ -218,9 +218,9 @@ def _hudi_begins(table: HoodieTable, action: Action = Action.COMMIT) -> Instant:
     """What a Hudi writer that is at work has on the timeline."""
     instant = Instant("20260101000000000", action, State.REQUESTED)
     table.storage.create(heartbeat_file(instant.requested_time), b"")
-    timeline = ActiveTimeline(table.storage, table.state.layout)
+    timeline = ActiveTimeline(table.storage, table.state.format)
     timeline.create_requested(instant, b"")
-    return timeline.to_inflight(instant, table.state.layout.encode_commit(HoodieCommitMetadata()))
+    return timeline.to_inflight(instant, table.state.format.encode_commit(HoodieCommitMetadata()))
 
 
 def _pending(table: HoodieTable) -> list[str]:
@@ -274,7 +274,7 @@ def test_what_cannot_be_beside_hudis_writers_waits_for_them_and_then_names_them(
     with pytest.raises(CommitConflictError, match=r"another writer is at work.*wait_time_ms"):
         calls[what]()
     assert _pending(table) == [theirs.requested_time]
-    ActiveTimeline(table.storage, table.state.layout).complete(theirs, table.state.layout.encode_commit(HoodieCommitMetadata()))
+    ActiveTimeline(table.storage, table.state.format).complete(theirs, table.state.format.encode_commit(HoodieCommitMetadata()))
     calls[what]()
 
 
@@ -282,11 +282,11 @@ def test_what_cannot_be_beside_hudis_writers_waits_for_them_and_then_names_them(
 def test_a_young_rollback_and_clean_of_hudi_are_left_to_it(tmp_path: Path, age: float, left: bool) -> None:
     table = _table(tmp_path, BESIDE_HUDI)
     table.upsert(ROWS)
-    timeline = ActiveTimeline(table.storage, table.state.layout)
+    timeline = ActiveTimeline(table.storage, table.state.format)
     then = time.time() - age
     for action in (Action.ROLLBACK, Action.CLEAN):
         instant = timeline.create_requested(Instant(f"2026010100000000{action is Action.CLEAN:d}", action, State.REQUESTED), b"torn")
-        os.utime(f"{table.path}/{table.state.layout.timeline_folder}/{table.state.layout.file_name(instant)}", (then, then))
+        os.utime(f"{table.path}/{table.state.format.timeline_folder}/{table.state.format.file_name(instant)}", (then, then))
     table.upsert(ROWS)
     table.clean()
     assert len(_pending(table)) == (2 if left else 0)
@@ -296,13 +296,13 @@ def test_a_young_rollback_and_clean_of_hudi_are_left_to_it(tmp_path: Path, age: 
 def test_a_rollback_that_hudi_keeps_a_heartbeat_of_is_left_to_it_while_that_lives(tmp_path: Path, seconds: float, left: bool) -> None:
     table = _table(tmp_path, BESIDE_HUDI)
     table.upsert(ROWS)
-    timeline = ActiveTimeline(table.storage, table.state.layout)
+    timeline = ActiveTimeline(table.storage, table.state.format)
     rollback = timeline.create_requested(Instant("20260101000000000", Action.ROLLBACK, State.REQUESTED), b"torn")
     path = heartbeat_file(rollback.requested_time)
     table.storage.create(path, b"")
     os.utime(f"{table.path}/{path}", (time.time() - seconds,) * 2)
     # Its own file is old: it is a long one.
-    os.utime(f"{table.path}/{table.state.layout.timeline_folder}/{table.state.layout.file_name(rollback)}", (time.time() - 300,) * 2)
+    os.utime(f"{table.path}/{table.state.format.timeline_folder}/{table.state.format.file_name(rollback)}", (time.time() - 300,) * 2)
     table.upsert(ROWS)
     assert _pending(table) == ([rollback.requested_time] if left else [])
 

@@ -38,16 +38,16 @@ def _hudi_begins(table: HoodieTable, seconds_ago: float) -> Instant:
     time = format_instant_time(datetime.now(UTC) - timedelta(seconds=seconds_ago))
     instant = Instant(time, Action.COMMIT, State.REQUESTED)
     table.storage.create(heartbeat_file(time), b"")
-    timeline = ActiveTimeline(table.storage, table.state.layout)
+    timeline = ActiveTimeline(table.storage, table.state.format)
     timeline.create_requested(instant, b"")
-    return timeline.to_inflight(instant, table.state.layout.encode_commit(HoodieCommitMetadata()))
+    return timeline.to_inflight(instant, table.state.format.encode_commit(HoodieCommitMetadata()))
 
 
 def _hudi_commits(table: HoodieTable, inflight: Instant) -> None:
     path = "part=x/f-0_3-17-42_1.parquet"
     stat = HoodieWriteStat(file_id="f-0", path=path, partition_path="part=x", num_writes=1)
     metadata = HoodieCommitMetadata(partition_to_write_stats={"part=x": (stat,)})
-    ActiveTimeline(table.storage, table.state.layout).complete(inflight, table.state.layout.encode_commit(metadata))
+    ActiveTimeline(table.storage, table.state.format).complete(inflight, table.state.format.encode_commit(metadata))
 
 
 def test_hudi_has_its_turn_after_one_of_its_writes_was_overtaken_and_another_began(table: HoodieTable) -> None:
@@ -105,7 +105,7 @@ def _hudi_is_refused(table: HoodieTable) -> Instant:
 
 def _grows_old(table: HoodieTable, instant: Instant) -> None:
     for state in (State.REQUESTED, State.INFLIGHT):
-        path = table.storage.local_path(f"{table.state.layout.timeline_folder}/{table.state.layout.file_name(instant.at(state))}")
+        path = table.storage.local_path(f"{table.state.format.timeline_folder}/{table.state.format.file_name(instant.at(state))}")
         assert path is not None
         os.utime(path, (time.time() - 300,) * 2)
 

@@ -42,10 +42,10 @@ def _before_publishing(monkeypatch: pytest.MonkeyPatch, does: object) -> None:
 
 def _hudi_commits(table: HoodieTable, time: str) -> None:
     """As another writer would: by files, without the lock."""
-    layout = table.state.layout
-    content = layout.encode_commit(HoodieCommitMetadata())
+    table_format = table.state.format
+    content = table_format.encode_commit(HoodieCommitMetadata())
     for state in State:
-        path = f"{layout.timeline_folder}/{layout.file_name(Instant(time, Action.COMMIT, state))}"
+        path = f"{table_format.timeline_folder}/{table_format.file_name(Instant(time, Action.COMMIT, state))}"
         table.storage.create(path, content)
 
 

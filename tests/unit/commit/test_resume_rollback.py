@@ -21,7 +21,7 @@ def test_a_rollback_of_a_published_commit_is_finished_before_the_next_write(tmp_
     taken_back = state.timeline.completed().last()
     assert taken_back is not None
     requested = Instant(InstantClock().next(state.timeline), Action.ROLLBACK, State.REQUESTED)
-    ActiveTimeline(state.storage, state.layout).create_requested(requested, encode_plan(plan_rollback(state, taken_back)))
+    ActiveTimeline(state.storage, state.format).create_requested(requested, encode_plan(plan_rollback(state, taken_back)))
     del built.model.snapshots[taken_back.requested_time]
     built.model.stored = dict(next(iter(built.model.snapshots.values())))
     built.upsert([rich_row(5)])
@@ -56,7 +56,7 @@ def test_a_rollback_whose_logs_are_gone_leaves_no_file_of_its_own(tmp_path: Path
     plan = HoodieRollbackPlan(instant_to_rollback=HoodieInstantInfo(commit_time=lost, action="deltacommit"), rollback_requests=(request,))
     state = built.table.state
     requested = Instant(InstantClock().next(state.timeline), Action.ROLLBACK, State.REQUESTED)
-    ActiveTimeline(state.storage, state.layout).create_requested(requested, encode_plan(plan))
+    ActiveTimeline(state.storage, state.format).create_requested(requested, encode_plan(plan))
     built.upsert([rich_row(2, seed=3)])
     built.check()
     names = {path.name.partition("_")[2].partition(".log")[0] for path in built.path.glob(".*.log.*")}

@@ -200,8 +200,8 @@ def test_a_commit_that_does_not_tell_all_its_files_leaves_them_as_they_were() ->
     metadata = state.commit_metadata(instant)
     partition, stats = next((path, stats) for path, stats in metadata.partition_to_write_stats.items() if path == "part=y")
     quirky = {**metadata.partition_to_write_stats, partition: tuple(replace(stat, path=None) for stat in stats)}
-    path = f"{state.layout.timeline_folder}/{state.layout.file_name(instant)}"
-    table.storage.overwrite(path, state.layout.encode_commit(replace(metadata, partition_to_write_stats=quirky)))
+    path = f"{state.format.timeline_folder}/{state.format.file_name(instant)}"
+    table.storage.overwrite(path, state.format.encode_commit(replace(metadata, partition_to_write_stats=quirky)))
     assert sorted(row["id"] for row in table.read().to_pylist()) == ["a", "b", "c"]
 
 

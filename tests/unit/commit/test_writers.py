@@ -37,7 +37,7 @@ def table(tmp_path: Path) -> HoodieTable:
 
 
 def _request(table: HoodieTable, time: str, action: Action) -> None:
-    ActiveTimeline(table.storage, table.state.layout).create_requested(Instant(time, action, State.REQUESTED))
+    ActiveTimeline(table.storage, table.state.format).create_requested(Instant(time, action, State.REQUESTED))
 
 
 def test_a_table_that_nobody_writes_has_no_writers(table: HoodieTable) -> None:

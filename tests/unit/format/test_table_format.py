@@ -22,18 +22,18 @@ _WITHOUT_FILE = {(Action.SAVEPOINT, State.REQUESTED)}
 def test_instant_file_names_parse_back(time: str, action: Action, state: State) -> None:
     if (action, state) in _WITHOUT_FILE:
         return
-    layout = FormatV6()
+    table_format = FormatV6()
     instant = Instant(time, action, state)
     # A completed compaction is a commit on the timeline, and a clustering a replacecommit from the start.
     read = Instant(time, Action.REPLACE_COMMIT, state) if action is Action.CLUSTERING else instant.at(state)
-    assert layout.parse_file_name(layout.file_name(instant)) == read
+    assert table_format.parse_file_name(table_format.file_name(instant)) == read
 
 
 @given(st.one_of(st.text(max_size=30), st.builds("{}.{}".format, st.just(_TIME), st.text(max_size=20))))
 def test_any_name_that_parses_prints_back(name: str) -> None:
-    layout = FormatV6()
-    instant = layout.parse_file_name(name)
-    assert instant is None or layout.file_name(instant) == name
+    table_format = FormatV6()
+    instant = table_format.parse_file_name(name)
+    assert instant is None or table_format.file_name(instant) == name
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_other_files_are_no_instants(name: str) -> None:
 
 
 def test_completed_compactions_are_named_as_commits() -> None:
-    layout = FormatV6()
-    assert layout.file_name(Instant(_TIME, Action.COMPACTION, State.COMPLETED)) == f"{_TIME}.commit"
-    assert layout.file_name(Instant(_TIME, Action.LOG_COMPACTION, State.COMPLETED)) == f"{_TIME}.deltacommit"
+    table_format = FormatV6()
+    assert table_format.file_name(Instant(_TIME, Action.COMPACTION, State.COMPLETED)) == f"{_TIME}.commit"
+    assert table_format.file_name(Instant(_TIME, Action.LOG_COMPACTION, State.COMPLETED)) == f"{_TIME}.deltacommit"
 
 
 def test_a_savepoint_is_never_requested() -> None:
@@ -89,19 +89,19 @@ def test_a_savepoint_is_never_requested() -> None:
 
 
 def test_version_six_has_layout_one() -> None:
-    layout = format_of(TableConfig({**_PROPERTIES, "hoodie.timeline.layout.version": "1"}))
-    assert layout.timeline_folder == ".hoodie"
-    assert pickle.loads(pickle.dumps(layout)) == layout
+    table_format = format_of(TableConfig({**_PROPERTIES, "hoodie.timeline.layout.version": "1"}))
+    assert table_format.timeline_folder == ".hoodie"
+    assert pickle.loads(pickle.dumps(table_format)) == table_format
     metadata = HoodieCommitMetadata()
-    assert layout.decode_commit(layout.encode_commit(metadata)) == metadata
+    assert table_format.decode_commit(table_format.encode_commit(metadata)) == metadata
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_versions_eight_and_nine_have_layout_two(version: str) -> None:
-    layout = format_of(TableConfig({**_PROPERTIES, "hoodie.table.version": version, "hoodie.timeline.layout.version": "2"}))
-    assert layout.timeline_folder == ".hoodie/timeline"
-    assert layout.orders_by_completion
-    assert pickle.loads(pickle.dumps(layout)) == layout
+    table_format = format_of(TableConfig({**_PROPERTIES, "hoodie.table.version": version, "hoodie.timeline.layout.version": "2"}))
+    assert table_format.timeline_folder == ".hoodie/timeline"
+    assert table_format.orders_by_completion
+    assert pickle.loads(pickle.dumps(table_format)) == table_format
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_a_commit_whose_file_was_changed_is_read_again() -> None:
     state = TableState.load(storage)
     last = state.timeline.completed().writes().instants[-1]
     state.commit_metadata(last)
-    storage.overwrite(f"{state.layout.timeline_folder}/{state.layout.file_name(last)}", b"{")
+    storage.overwrite(f"{state.format.timeline_folder}/{state.format.file_name(last)}", b"{")
     for now in (state.refresh(), state.advance()):
         with pytest.raises(CorruptInstantError):
             now.commit_metadata(last)

@@ -30,7 +30,7 @@ class Overtaken:
         self.table = Lakehouse(str(path)).create_table("s.t", schema=SCHEMA, record_key=["id"], table_type=kind, properties=BESIDE_HUDI)
         self.first, self.second, self.third = (self._write(number) for number in (1, 2, 3))
         self.action = Action.COMMIT if kind == "cow" else Action.DELTA_COMMIT
-        self._file = self.table.state.layout.file_name(Instant(self.second, self.action, State.COMPLETED))
+        self._file = self.table.state.format.file_name(Instant(self.second, self.action, State.COMPLETED))
         self._commit = self.table.storage.read(f".hoodie/{self._file}")
         self.table.storage.delete(f".hoodie/{self._file}")
 

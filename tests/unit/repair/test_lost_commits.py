@@ -262,7 +262,7 @@ def test_an_instant_that_was_archived_while_the_timeline_was_listed_is_no_lost_c
     assert lost_commits(seen) == (), "its completed file is there"
     table, _ = without(whole, time.requested_time)
     files_of = [
-        f"{table.state.layout.timeline_folder}/{table.state.layout.file_name(Instant(time.requested_time, time.action, one))}"
+        f"{table.state.format.timeline_folder}/{table.state.format.file_name(Instant(time.requested_time, time.action, one))}"
         for one in (State.REQUESTED, State.INFLIGHT)
     ]
     gone = table.state

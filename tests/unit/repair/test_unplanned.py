@@ -31,7 +31,7 @@ def test_it_is_set_aside_and_the_table_is_restored_to_what_was_meant(kind: str, 
     assert written is not None
     expected = {time: table.read(as_of=time) for time in times}
     # Hudi takes the writes back newest first, and writes nothing into the inflight file.
-    ActiveTimeline(storage, table.state.layout).delete(written)
+    ActiveTimeline(storage, table.state.format).delete(written)
     infos = tuple(HoodieInstantInfo(commit_time=time, action=str(written.action)) for time in reversed(times[1:]))
     plan = encode_plan(HoodieRestorePlan(instants_to_rollback=infos, savepoint_to_restore_timestamp=times[0]))
     restore = f".hoodie/{int(times[-1]) + 1}.restore"

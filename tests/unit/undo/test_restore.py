@@ -248,7 +248,7 @@ def test_a_plan_that_names_no_target_is_refused() -> None:
     table, _ = history()
     last = table.state.timeline.last()
     assert last is not None
-    timeline = ActiveTimeline(table.storage, table.state.layout)
+    timeline = ActiveTimeline(table.storage, table.state.format)
     requested = Instant(str(int(last.requested_time) + 1), Action.RESTORE, State.REQUESTED)
     timeline.create_requested(requested, encode_plan(HoodieRestorePlan(version=1)))
     with pytest.raises(RestoreError, match="does not name the instant"):

@@ -172,8 +172,8 @@ def test_one_that_is_cut_off_tells_when_it_is_finished(made: Read, monkeypatch: 
 @pytest.mark.parametrize("state", [State.REQUESTED, State.COMPLETED])
 def test_either_file_tells_and_a_repair_keeps_it(made: Read, state: State) -> None:
     made.table.rollback()
-    layout, (rolled,) = made.table.state.layout, [one for one in made.table.state.timeline if one.action is Action.ROLLBACK]
-    paths = {one: f"{layout.timeline_folder}/{layout.file_name(rolled.at(one))}" for one in (State.REQUESTED, State.COMPLETED)}
+    table_format, (rolled,) = made.table.state.format, [one for one in made.table.state.timeline if one.action is Action.ROLLBACK]
+    paths = {one: f"{table_format.timeline_folder}/{table_format.file_name(rolled.at(one))}" for one in (State.REQUESTED, State.COMPLETED)}
     whole = made.storage.read(paths[state])
     made.storage.overwrite(paths[state], whole[:-3])
     with pytest.raises(TimelineRestoredError):

@@ -279,7 +279,7 @@ def _pretend_files(table: LocalTable, count: int) -> None:
         table.storage.create(path, b"x")
         stats.append(replace(stat, path=path, file_id=group, file_size_in_bytes=1, total_write_bytes=1))
     told = replace(metadata, partition_to_write_stats={str(stat.partition_path): tuple(stats)})
-    table.storage.overwrite(f"{state.layout.timeline_folder}/{state.layout.file_name(commit)}", state.layout.encode_commit(told))
+    table.storage.overwrite(f"{state.format.timeline_folder}/{state.format.file_name(commit)}", state.format.encode_commit(told))
 
 
 def test_rows_as_of_a_savepoint_are_readable_after_a_clean() -> None:

@@ -40,7 +40,7 @@ def test_the_first_completion_counts_with_its_own_content_and_nothing_is_written
 ) -> None:
     rows, state = table.read(), table.state
     path, again = completed(table)
-    other = state.layout.encode_commit(state.commit_metadata(state.timeline.completed().instants[0]))
+    other = state.format.encode_commit(state.commit_metadata(state.timeline.completed().instants[0]))
     table.storage.create(again, other)
     listed = MemoryStorage.list
     monkeypatch.setattr(MemoryStorage, "list", lambda self, path="": listed(self, path)[::order])

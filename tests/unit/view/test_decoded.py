@@ -48,7 +48,7 @@ def test_what_is_put_in_the_place_of_a_commit_is_read_though_size_and_time_are_t
         assert instant is not None
         listed = {entry.path: entry for entry in storage.walk(".hoodie")}
         file = next(entry for path, entry in listed.items() if path.endswith(f"{instant.requested_time}.commit"))
-        return str(commits.get(ActiveTimeline(storage, state.layout), instant, file).metadata.operation_type)
+        return str(commits.get(ActiveTimeline(storage, state.format), instant, file).metadata.operation_type)
 
     assert operation() == operation() == "INSERT"
     path = next(entry.path for entry in storage.walk(".hoodie") if entry.path.endswith(".commit"))

@@ -80,9 +80,9 @@ def test_the_history_of_hudi_is_read(name: str) -> None:
 @pytest.mark.parametrize("name", _ARCHIVED)
 def test_the_history_and_the_active_timeline_are_the_whole_of_it(name: str) -> None:
     archived = [one for file, data in current_files(history_of(name)) for one in read_history_times(data, file)]
-    layout = FormatV8()
+    table_format = FormatV8()
     paths = [path.rpartition("/") for path in files_of(name)]
-    active = [one for folder, _, last in paths if folder == ".hoodie/timeline" and (one := layout.parse_file_name(last))]
+    active = [one for folder, _, last in paths if folder == ".hoodie/timeline" and (one := table_format.parse_file_name(last))]
     assert max(one.requested_time for one in archived) < min(one.requested_time for one in active)
     assert {str(one.action) for one in archived} >= {"clean", "rollback", "replacecommit"}
 

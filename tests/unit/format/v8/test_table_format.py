@@ -120,7 +120,7 @@ def test_a_savepoint_is_never_requested() -> None:
 
 
 def test_the_layout_is_pickled_with_its_folder() -> None:
-    layout = FormatV8(".hoodie/instants")
-    assert pickle.loads(pickle.dumps(layout)).timeline_folder == ".hoodie/instants"
+    table_format = FormatV8(".hoodie/instants")
+    assert pickle.loads(pickle.dumps(table_format)).timeline_folder == ".hoodie/instants"
     metadata = HoodieCommitMetadata()
-    assert layout.decode_commit(layout.encode_commit(metadata)) == metadata
+    assert table_format.decode_commit(table_format.encode_commit(metadata)) == metadata

@@ -33,7 +33,7 @@ def run(table: LocalTable, options: CleanOptions | None = None, *, dry_run: bool
 
 def record(table: LocalTable, instant: str | None) -> HoodieCleanMetadata:
     assert instant is not None
-    timeline = ActiveTimeline(table.storage, table.state.layout)
+    timeline = ActiveTimeline(table.storage, table.state.format)
     return decode_plan(HoodieCleanMetadata, timeline.read(Instant(instant, Action.CLEAN, State.COMPLETED)))
 
 
@@ -214,7 +214,7 @@ class TestPendingClean:
     def pending(self, table: LocalTable, *, inflight: bool) -> HoodieCleanerPlan:
         state = table.state
         done = run(table)
-        timeline = ActiveTimeline(table.storage, state.layout)
+        timeline = ActiveTimeline(table.storage, state.format)
         instant = str(done.instant)
         plan = timeline.read(Instant(instant, Action.CLEAN, State.REQUESTED))
         timeline.delete(Instant(instant, Action.CLEAN, State.COMPLETED))
@@ -241,7 +241,7 @@ class TestPendingClean:
         # As a restore may have it: what was an old version when the plan was made is the newest one now.
         files = dict(plan.file_paths_to_be_deleted_per_partition or {})
         files["part=a"] = (*files["part=a"], replace(files["part=a"][0], file_path=table.storage.uri(newest)))
-        timeline = ActiveTimeline(table.storage, table.state.layout)
+        timeline = ActiveTimeline(table.storage, table.state.format)
         requested = table.state.timeline.pending().instants[0]
         timeline.delete(requested)
         timeline.create_requested(requested, encode_plan(replace(plan, file_paths_to_be_deleted_per_partition=files)))
@@ -274,9 +274,9 @@ def test_hours_are_counted_by_the_clock_and_not_from_an_instant_that_is_ahead_of
     state = table.state
     ahead = format_instant_time(datetime.now(UTC) + timedelta(hours=20))
     for step in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
-        name = state.layout.file_name(Instant(ahead, Action.COMMIT, step, ahead if step is State.COMPLETED else None))
-        done = state.layout.encode_commit(HoodieCommitMetadata()) if step is State.COMPLETED else b""
-        table.storage.create(f"{state.layout.timeline_folder}/{name}", done)
+        name = state.format.file_name(Instant(ahead, Action.COMMIT, step, ahead if step is State.COMPLETED else None))
+        done = state.format.encode_commit(HoodieCommitMetadata()) if step is State.COMPLETED else b""
+        table.storage.create(f"{state.format.timeline_folder}/{name}", done)
     result = run(table, CleanOptions(policy="KEEP_LATEST_BY_HOURS", hours_retained=1))
     assert (result.files_deleted, result.earliest_retained) == ((), instants[0])
     assert content(table, as_of=instants[0]) == {1: 0, 2: 0}

@@ -85,10 +85,10 @@ def test_the_record_of_the_commit_is_as_hudis(table: LocalTable) -> None:
     stats = list(metadata.write_stats())
     assert {stat.prev_commit for stat in stats} == {"null"}
     assert [stat.num_writes for stat in stats] == [stat.num_inserts for stat in stats]
-    requested = Instant(result.instant, state.layout.clustering_action, State.REQUESTED)
-    name = state.layout.file_name(requested)
+    requested = Instant(result.instant, state.format.clustering_action, State.REQUESTED)
+    name = state.format.file_name(requested)
     assert name.endswith("replacecommit.requested" if table.state.config.version is TableVersion.SIX else "clustering.requested")
-    inflight = state.storage.read(f"{state.layout.timeline_folder}/{state.layout.file_name(requested.at(State.INFLIGHT))}")
+    inflight = state.storage.read(f"{state.format.timeline_folder}/{state.format.file_name(requested.at(State.INFLIGHT))}")
     assert inflight == b""
 
 

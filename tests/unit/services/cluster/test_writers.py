@@ -62,7 +62,7 @@ class Meanwhile(LocalRunner):
 def planned(table: LocalTable) -> Instant:
     time, state = table.schedule_clustering("n").instant, table.state
     assert time is not None
-    return Instant(time, state.layout.clustering_action, State.REQUESTED)
+    return Instant(time, state.format.clustering_action, State.REQUESTED)
 
 
 def partitions(table: LocalTable, instant: Instant) -> list[str | None]:

@@ -150,7 +150,7 @@ def test_a_plan_is_not_replaced_while_it_is_carried_out(tmp_path: Path) -> None:
     table = table_with_logs(tmp_path)
     time = scheduled(table)
     state = table.state()
-    timeline, requested = ActiveTimeline(state.storage, state.layout), Instant(time, Action.COMPACTION, State.REQUESTED)
+    timeline, requested = ActiveTimeline(state.storage, state.format), Instant(time, Action.COMPACTION, State.REQUESTED)
     timeline.to_inflight(requested)
     with pytest.raises(IllegalTransitionError, match="is being carried out"):
         timeline.replace_plan(requested, b"")

@@ -327,7 +327,7 @@ def test_a_plan_that_is_gone_when_it_was_run_is_not_completed(tmp_path: Path, mo
     def meanwhile(task: CompactTask) -> HoodieWriteStat:
         stat = compact_slice(task)
         state = table.state()
-        ActiveTimeline(state.storage, state.layout).delete_pending(Instant(time, Action.COMPACTION, State.INFLIGHT))
+        ActiveTimeline(state.storage, state.format).delete_pending(Instant(time, Action.COMPACTION, State.INFLIGHT))
         return stat
 
     monkeypatch.setattr(RUN, meanwhile)

@@ -71,7 +71,7 @@ class Clustering:
         return HoodieRequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=plan, version=1) if slices else None
 
     def fit(self, state: TableState, requested: Instant) -> ClusteringJob:
-        stored = ActiveTimeline(state.storage, state.layout).read(requested)
+        stored = ActiveTimeline(state.storage, state.format).read(requested)
         time, planned = requested.requested_time, clustering_groups(state, requested)
         context = file_context(state, time, schema_text(state, time), WriteOptions())
         bases = [one.base_file for one in state.view.latest_slices() if (one.partition_path, one.file_id) in planned]

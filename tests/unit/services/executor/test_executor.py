@@ -130,7 +130,7 @@ def test_writers_go_on_and_the_one_that_changes_what_is_clustered_is_noticed(tab
 
     def replace() -> None:
         state = table.state
-        ActiveTimeline(state.storage, state.layout).delete_pending(again)
+        ActiveTimeline(state.storage, state.format).delete_pending(again)
 
     with pytest.raises(ClusteringError, match="was changed while it was clustered"):
         run_now(table, again, replace)
@@ -156,7 +156,7 @@ def _refusal(table: LocalTable, instant: Instant) -> BaseException | None:
 def test_what_another_program_began_is_left_alone(table: LocalTable) -> None:
     instant = planned(table)
     state = table.state
-    ActiveTimeline(state.storage, state.layout).to_inflight(instant)
+    ActiveTimeline(state.storage, state.format).to_inflight(instant)
     with pytest.raises(ClusteringError, match=r"began this clustering .* taken over after clustering\.timeout=1200"):
         run_now(table, instant.at(State.INFLIGHT))
 
@@ -181,7 +181,7 @@ def test_a_plan_waits_for_the_writes_that_are_going_on(table: LocalTable) -> Non
     state = table.state
     plan = SERVICE.plan(state)
     newest = str(int(max(table.instants())) + 1)
-    ActiveTimeline(state.storage, state.layout).create_requested(Instant(newest, Action.COMMIT, State.REQUESTED))
+    ActiveTimeline(state.storage, state.format).create_requested(Instant(newest, Action.COMMIT, State.REQUESTED))
     with pytest.raises(ClusteringError, match="a clustering cannot be scheduled while a write is going on"):
         request(SERVICE.kind, table.state, plan)
 
@@ -199,5 +199,5 @@ def test_plans_are_chosen_by_their_instants(table: LocalTable) -> None:
 def test_an_overwrite_that_is_pending_is_no_plan(table: LocalTable) -> None:
     state = table.state
     time = str(int(max(table.instants())) + 1)
-    ActiveTimeline(state.storage, state.layout).create_requested(Instant(time, Action.REPLACE_COMMIT, State.REQUESTED))
+    ActiveTimeline(state.storage, state.format).create_requested(Instant(time, Action.REPLACE_COMMIT, State.REQUESTED))
     assert choose(SERVICE.kind, table.state, None) is None

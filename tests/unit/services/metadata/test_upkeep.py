@@ -150,9 +150,10 @@ def test_what_is_pending_in_the_data_table_is_not_passed(followed: FollowedTable
 
 def test_a_plan_of_the_data_table_holds_a_compaction_back_in_version_6_only(followed: FollowedTable, table_version: TableVersion) -> None:
     followed.commit()
-    layout = open_data(followed.storage).layout
+    table_format = open_data(followed.storage).format
     plan = Instant("20260101000000000", Action.COMPACTION, State.REQUESTED)
-    followed.storage.create(f"{layout.timeline_folder}/{layout.file_name(plan)}", encode_plan(HoodieCompactionPlan(operations=())))
+    path = f"{table_format.timeline_folder}/{table_format.file_name(plan)}"
+    followed.storage.create(path, encode_plan(HoodieCompactionPlan(operations=())))
     followed.commit()
     served(followed.storage)
     assert len(done(followed.storage, Action.COMMIT)) == (table_version is TableVersion.NINE)
