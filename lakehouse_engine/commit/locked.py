@@ -98,7 +98,7 @@ def _locked(
                     instant=others[0].instant_time,
                     table=state.config.name,
                 )
-            if others and state.format.orders_by_completion and not is_asked:
+            if others and state.format.writers_at_once and not is_asked:
                 ask_to_be_alone(storage, asking)
                 is_asked = True
             time.sleep(min(theirs, _PAUSE) if theirs else _PAUSE)
@@ -106,7 +106,7 @@ def _locked(
 
 
 def _in_the_way(state: TableState, among_ours: bool) -> tuple[Heartbeat, ...]:
-    live = live_writes(state, without_ours=among_ours and state.format.orders_by_completion)
+    live = live_writes(state, without_ours=among_ours and state.format.writers_at_once)
     return (*live, *refused_writes(state))
 
 

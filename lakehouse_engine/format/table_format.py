@@ -35,6 +35,11 @@ class TableFormat(Protocol):
         ...
 
     @property
+    def writers_at_once(self) -> bool:
+        """True if writes may make their files beside others, without the table's lock (docs/adr/0064)."""
+        ...
+
+    @property
     def completes_with_time(self) -> bool:
         """True if an instant gets a completion time, which is part of the name of its completed file."""
         ...

@@ -23,7 +23,7 @@ def may_let_go(state: TableState, batches: Batches) -> bool:
     keys may be anywhere in the table (any other commit would be in its way), and not for a query that would be run a second time.
     """
     request = batches.request
-    if not state.format.orders_by_completion or lock_options(state.config).optimistic:
+    if not state.format.writers_at_once or lock_options(state.config).optimistic:
         return False
     if request.operation not in _BESIDE or request.replaced_rows is not None or request.replace_schema:
         return False

@@ -57,7 +57,7 @@ def execute_rollback(state: TableState, rollback: Instant, plan: HoodieRollbackP
     with beating(state.storage, rollback.requested_time, lock_options(state.config)):
         metadata = _execute(state, rollback, plan, target)
     try:
-        if state.format.orders_by_completion:
+        if state.format.writers_at_once:
             _remove_late(state.storage, target.commit_time)
         state.storage.delete_tree(marker_folder(target.commit_time))
         remove_heartbeat(state.storage, target.commit_time)

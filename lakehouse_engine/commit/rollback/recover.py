@@ -76,7 +76,7 @@ def _is_dead(state: TableState, instant: Instant, options: LockOptions) -> bool:
     heartbeat = find_heartbeat(state.storage, instant.requested_time, options)
     if heartbeat is None:
         return left_by_hudi(state, instant, options) is None
-    if heartbeat.is_alive and not options.optimistic and not (heartbeat.is_ours and state.format.orders_by_completion):
+    if heartbeat.is_alive and not options.optimistic and not (heartbeat.is_ours and state.format.writers_at_once):
         raise CommitConflictError(
             f"another writer is at work on this table ({heartbeat}); try again when it is done (docs/concurrency.md: writing beside Hudi)",
             instant=instant,

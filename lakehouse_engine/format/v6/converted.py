@@ -67,20 +67,19 @@ class Conversion:
         return completed, self.target.encode_commit(self._noted(instant, metadata))
 
     def _completed_at(self, instant: Instant, noted: str | None) -> str | None:
-        if not self.target.orders_by_completion:
+        if not self.target.completes_with_time:
             return None
         return noted or instant.completed_at or instant.requested_time
 
     def _noted(self, instant: Instant, metadata: HoodieCommitMetadata) -> HoodieCommitMetadata:
         extra = {key: value for key, value in metadata.extra_metadata.items() if key != COMPLETED_AT}
-        if not self.target.orders_by_completion and instant.completed_at not in (None, instant.requested_time):
+        if not self.target.completes_with_time and instant.completed_at not in (None, instant.requested_time):
             extra[COMPLETED_AT] = str(instant.completed_at)
         return replace(metadata, extra_metadata=extra)
 
     def _action(self, instant: Instant) -> Action:
-        if instant.action is Action.REPLACE_COMMIT and self.target.orders_by_completion and instant.requested_time in self.clusterings:
-            return Action.CLUSTERING
-        return instant.action
+        is_clustering = instant.action is Action.REPLACE_COMMIT and instant.requested_time in self.clusterings
+        return self.target.clustering_action if is_clustering else instant.action
 
     def history(self, entries: Iterable[ArchivedEntry]) -> list[HistoryEntry]:
         """Archived states of version 6 as the history of a later version, in order of requested times. States of instants that never

@@ -39,6 +39,7 @@ class FormatV6:
 
     timeline_folder: str = ".hoodie"
     orders_by_completion: bool = False
+    writers_at_once: bool = False
     completes_with_time: bool = False
     logs_by_writer: bool = False
     logs_partial_rows: bool = False

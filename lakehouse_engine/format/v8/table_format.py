@@ -37,6 +37,7 @@ class FormatV8:
 
     timeline_folder: str = ".hoodie/timeline"
     orders_by_completion: bool = True
+    writers_at_once: bool = True
     completes_with_time: bool = True
     logs_by_writer: bool = True
     logs_partial_rows: bool = True

@@ -57,7 +57,7 @@ def check_no_older_write(kind: Kind, state: TableState) -> None:
     The table lock keeps out this engine's writers, or they look for new plans when they have the lock again; this check finds writes of
     programs that do not use the lock.
     """
-    ours = {beat.instant_time for beat in live_writes(state) if beat.is_ours} if state.format.orders_by_completion else set()
+    ours = {beat.instant_time for beat in live_writes(state) if beat.is_ours} if state.format.writers_at_once else set()
     for instant in state.timeline.pending().writes():
         if instant.requested_time not in ours and not is_plan(state, instant):
             raise kind.error(
