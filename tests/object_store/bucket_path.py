@@ -21,6 +21,7 @@ SCHEME = {"az": "az", "gs": "gs"}.get(os.environ.get("LAKEHOUSE_STORE", ""), "s3
 _CLIENTS = {"s3": S3Store, "az": AzureStore, "gs": GCSStore}
 Client = S3Store | AzureStore | GCSStore | MemoryStore
 
+
 @functools.cache
 def in_memory(location: str) -> MemoryStore:
     """The store that is a bucket without a server."""
@@ -175,10 +176,11 @@ class BucketPath:
             target.write_bytes(path.read_bytes())
 
     def remove_all(self) -> None:
-        """Every object below."""
+        """Every object below, a hundred a request: Azurite leaves larger batches unanswered."""
         store, _ = self._place
         for page in _pages(self):
-            obstore.delete(store, page)
+            for at in range(0, len(page), 100):
+                obstore.delete(store, page[at : at + 100])
 
     # how
 
