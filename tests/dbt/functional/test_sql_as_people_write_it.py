@@ -9,7 +9,8 @@ from tests.dbt.functional.test_lakehouse import values
 
 NEWS = """
 {{ config(materialized='incremental', unique_key='id', merge_exclude_columns=['_hoodie_commit_time'], post_hook=[
-    'analyze table {{ this }} compute statistics', 'msck repair table {{ this }}', 'vacuum {{ this }} retain 168 hours']) }}
+    'analyze table {{ this }} compute statistics', 'msck repair table {{ this }}', 'vacuum {{ this }} retain 168 hours',
+    'optimize {{ this }}', 'optimize {{ this }} zorder by (id, loaded_at)']) }}
 with news as (select * from {{ ref('m') }})
 select *, _hoodie_commit_time as loaded_at from news
 {% if is_incremental() %} where _hoodie_commit_time > (select max(loaded_at) from {{ this }}) {% endif %}
