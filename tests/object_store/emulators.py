@@ -38,11 +38,13 @@ ACCOUNT, ACCOUNT_KEY = "lakecanary", base64.b64encode(b"canaryKEYnotShown" * 4).
 
 
 @pytest.fixture(scope="session")
-def azure_store() -> Iterator[Store]:
+def azure_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     if not AZURITE.exists():
         pytest.skip("there is no Azurite (make object-store-others-setup) to be the object store")
     port, container = free_port(), f"lake-{uuid.uuid4().hex[:12]}"
-    command = [str(AZURITE), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence", "--silent"]
+    # In memory each object is an extent of its own, and clearing them up, every ten minutes, leaves requests unanswered.
+    folder = str(tmp_path_factory.mktemp("azurite"))
+    command = [str(AZURITE), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", folder, "--silent"]
     # obstore names a version of the API; that Azurite knows it is not what is tried here.
     command += ["--skipApiVersionCheck", "--disableTelemetry"]
     endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
