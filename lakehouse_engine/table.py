@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse_engine import spark as by_spark
+from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.engine import TaskRunner, local_runner, looking_runner
 from lakehouse_engine.errors import MissingOptionError, OptionError
 from lakehouse_engine.files.schema import user_schema
@@ -173,11 +174,11 @@ class HoodieTable(TableServices):
 
         Stores rows that are marked as deletions, as Hudi does, unless `drop_deletions=True`; every other operation leaves them out.
         """
-        return self._write(WriteOperationType.BULK_INSERT, data, **arguments)
+        return self._write(WriteOperationType.BULK_INSERT, data, arguments)
 
     def insert(self, data: Any, **arguments: Any) -> WriteResult:
         """Add rows, filling small files. Does not compare keys with stored ones."""
-        return self._write(WriteOperationType.INSERT, data, **arguments)
+        return self._write(WriteOperationType.INSERT, data, arguments)
 
     def upsert(
         self, data: Any, *, merge_update_columns: Sequence[str] | None = None, delete_keys: Any = None, **arguments: Any
@@ -190,9 +191,9 @@ class HoodieTable(TableServices):
         return self._write(
             WriteOperationType.UPSERT,
             data,
+            arguments,
             update_columns=tuple(merge_update_columns) if merge_update_columns is not None else None,
             delete_keys=delete_keys,
-            **arguments,
         )
 
     def replace_rows(self, data: Any, *, replaced: Any, missing: str = "fail", **arguments: Any) -> WriteResult:
@@ -203,52 +204,47 @@ class HoodieTable(TableServices):
         ones. Raises `ChangedSinceReadError` if a row to delete is no longer stored, for example because another writer changed it; with
         `missing="ignore"` the others are deleted, and all of `data` is added.
         """
-        return self._write(WriteOperationType.UPSERT, data, replaced_rows=replaced, missing=missing, **arguments)
+        return self._write(WriteOperationType.UPSERT, data, arguments, replaced_rows=replaced, missing=missing)
 
     def delete(self, keys: Any, **arguments: Any) -> WriteResult:
         """Delete rows by key; `keys` has the key columns (and the partition columns unless the index is global)."""
-        return self._write(WriteOperationType.DELETE, keys, **arguments)
+        return self._write(WriteOperationType.DELETE, keys, arguments)
 
     def insert_overwrite(
         self, data: Any, *, replace_partitions: Sequence[str | Mapping[str, Any]] = (), **arguments: Any
     ) -> WriteResult:
         """Replace the partitions in which `data` has rows, and those named in `replace_partitions`."""
         paths = partition_paths_of(self.config, replace_partitions, self.schema)
-        return self._write(WriteOperationType.INSERT_OVERWRITE, data, partitions=paths, **arguments)
+        return self._write(WriteOperationType.INSERT_OVERWRITE, data, arguments, partitions=paths)
 
     def insert_overwrite_table(self, data: Any, **arguments: Any) -> WriteResult:
         """Replace all rows in one commit; history stays. With `replace_schema=True`, `data` may have other columns."""
-        return self._write(WriteOperationType.INSERT_OVERWRITE_TABLE, data, **arguments)
+        return self._write(WriteOperationType.INSERT_OVERWRITE_TABLE, data, arguments)
 
     def delete_partitions(self, partitions: Sequence[str | Mapping[str, Any]], **arguments: Any) -> WriteResult:
         """Drop whole partitions: paths (`day=2026-11-21`) or mappings of partition column to value."""
         paths = partition_paths_of(self.config, partitions, self.schema)
-        return self._write(WriteOperationType.DELETE_PARTITION, None, partitions=paths, **arguments)
+        return self._write(WriteOperationType.DELETE_PARTITION, None, arguments, partitions=paths)
 
-    def _write(
-        self,
-        operation: WriteOperationType,
-        data: Any,
-        *,
-        options: Mapping[str, Any] | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-        **arguments: Any,
-    ) -> WriteResult:
+    def _write(self, operation: WriteOperationType, data: Any, given: Mapping[str, Any], **own: Any) -> WriteResult:
+        """One write: `given` has the arguments that all writes take, `own` those that the operation names."""
         check_writable(self._storage)
-        _check_arguments(operation, arguments)
-        options = check("options", "Mapping[str, Any] | None", options)
-        extra_metadata = check("extra_metadata", "Mapping[str, Any] | None", extra_metadata)
+        _check_arguments(operation, given)
+        options = check("options", "Mapping[str, Any] | None", given.get("options"))
+        extra_metadata = check("extra_metadata", "Mapping[str, Any] | None", given.get("extra_metadata"))
         effective = self._effective_now(options or {})
         self._check_version(options or {})
         services = ServiceOptions.read(effective)
         wanted = WriteOptions.read(effective)
-        arguments |= {name: _as_input(arguments[name], wanted.driver_bytes) for name in _ROWS if arguments.get(name) is not None}
+        own |= {name: _as_input(own[name], wanted.driver_bytes) for name in _ROWS if own.get(name) is not None}
+        rest = {name: value for name, value in given.items() if name not in _FOR_ALL}
         request = WriteRequest(
             operation=operation,
             data=None if operation is WriteOperationType.DELETE_PARTITION else _as_input(data, wanted.driver_bytes),
             options=wanted,
             extra_metadata={key: str(value) for key, value in (extra_metadata or {}).items()},
-            **arguments,
+            **own,
+            **rest,
         )
         runner = self._runner(options or {})
         if not all(isinstance(one, ArrowInput | None) for one in (request.data, request.delete_keys, request.replaced_rows)):
@@ -286,18 +282,27 @@ def _as_input(data: Any, driver_bytes: int) -> Input:
 
 
 _ROWS = ("delete_keys", "replaced_rows")
-_ARGUMENTS = frozenset(one.name for one in fields(WriteRequest)) - {"operation", "data", "generated"}
+_FOR_ALL = frozenset({"options", "extra_metadata"})
+_OF_OPERATIONS = frozenset({"operation", "data", "delete_keys", "replaced_rows", "update_columns", "partitions", "generated"})
+"""What only methods fill in that name it themselves."""
+_ARGUMENTS = (frozenset(one.name for one in fields(WriteRequest)) - _OF_OPERATIONS) | _FOR_ALL
+_NAMED = {
+    WriteOperationType.UPSERT: {"merge_update_columns", "delete_keys"},
+    WriteOperationType.INSERT_OVERWRITE: {"replace_partitions"},
+}
 
 
 def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in _ARGUMENTS:
-            near = get_close_matches(name, {*_ARGUMENTS, "options"}, n=1)
+            near = get_close_matches(name, _ARGUMENTS | _NAMED.get(operation, set()), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")
     for name in ("replace_schema", "redefines", "given_keys", "as_given", "single_rows", "drop_deletions"):
         if name in given:
             check(name, "bool", given[name])
+    if not isinstance(given.get("expected"), ExpectedState | None):
+        raise OptionError(f"expected={given['expected']!r} is not what a statement has read; to name an instant there is expected_instant")
     check("missing", "str", given.get("missing", ""))
     for name in ("expected_instant", "write_id"):
         check(name, "str | None", given.get(name))

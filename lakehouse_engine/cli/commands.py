@@ -12,6 +12,7 @@ from lakehouse_engine.api.describe import describe_columns, describe_slice, desc
 from lakehouse_engine.cli.rows import FORMATS, TABLE_LIMIT, limited, write_rows
 from lakehouse_engine.cli.shared import MOST, show_facts, show_rows, with_settings
 from lakehouse_engine.cli.target import Settings
+from lakehouse_engine.cli.terminal.output import print_json
 from lakehouse_engine.errors import SchemaIncompatibleError
 from lakehouse_engine.files.base_file import projected_schema
 from lakehouse_engine.files.schema import table_schema
@@ -102,6 +103,8 @@ def read(settings: Settings, table: str, **options: Any) -> None:
     found = iter_arrow(plan, columns=columns, meta_columns=options["meta_columns"])
     with told_of_crossing(state):
         rows = write_rows(limited(found, limit), result, form, options["output"])
+    if settings.as_json and options["output"] is not None:
+        print_json({"output": options["output"], "format": form, "rows": rows})
     if form == "table" and options["limit"] is None and rows == TABLE_LIMIT:
         click.echo(f"the first {TABLE_LIMIT} rows; --limit shows more", err=True)
 

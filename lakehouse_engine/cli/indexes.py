@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import click
@@ -100,6 +101,10 @@ def rebuild(settings: Settings, table: str, options: dict[str, str]) -> None:
 def list_indexes(settings: Settings, table: str) -> None:
     """List the indexes."""
     found = open_services(settings, table).indexes()
-    options = [json.dumps(dict(one.options)) if one.options else "" for one in found]
-    rows = [{**asdict(one), "columns": list(one.columns), "options": own} for one, own in zip(found, options, strict=True)]
+    shown = dict if settings.as_json else _shown
+    rows = [{**asdict(one), "columns": list(one.columns), "options": shown(one.options)} for one in found]
     show_rows(settings, rows, _COLUMNS)
+
+
+def _shown(options: Mapping[str, str]) -> str:
+    return json.dumps(dict(options)) if options else ""

@@ -8,6 +8,7 @@ import click
 
 from lakehouse_engine.cli.shared import (
     accept_future_option,
+    an_instant,
     dry_run_option,
     options_option,
     show_facts,
@@ -33,7 +34,7 @@ def savepoint() -> None:
 @savepoint.command()
 @click.argument("table")
 @click.option("--name", metavar="NAME", help="A name to go back by.")
-@click.option("--instant", metavar="INSTANT", help="The commit to keep (the newest).")
+@click.option("--instant", metavar="INSTANT", callback=an_instant, help="The commit to keep (the newest).")
 @click.option("--comment", default="", metavar="TEXT", help="Why.")
 @click.option("--user", metavar="NAME", help="Who (you).")
 @options_option
@@ -76,7 +77,7 @@ def delete(settings: Settings, table: str, savepoint: str, options: dict[str, st
 @click.command()
 @click.argument("table")
 @click.option("--savepoint", metavar="NAME", help="The name or instant of a savepoint; 'latest' is the newest one.")
-@click.option("--to", metavar="INSTANT", help="A commit, without a savepoint on it.")
+@click.option("--to", metavar="INSTANT", callback=an_instant, help="A commit, without a savepoint on it.")
 @click.option("--cascade", is_flag=True, help="Delete later savepoints, too.")
 @accept_future_option
 @options_option
@@ -118,7 +119,7 @@ def _question(table: str, planned: RestoreResult) -> str:
 
 @click.command()
 @click.argument("table")
-@click.option("--instant", metavar="INSTANT", help="The commit that you mean; it must be the newest.")
+@click.option("--instant", metavar="INSTANT", callback=an_instant, help="The commit that you mean; it must be the newest.")
 @options_option
 @dry_run_option
 @yes_option

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from lakehouse_engine.cli.shared import dry_run_option, options_option, with_settings
+from lakehouse_engine.cli.shared import an_instant, dry_run_option, options_option, with_settings
 from lakehouse_engine.cli.target import Settings
 from lakehouse_engine.cli.terminal.progress import working
 from lakehouse_engine.cli.terminal.results import show_result
@@ -20,7 +20,7 @@ _COUNT = click.IntRange(min=1)
 @click.command()
 @click.argument("table")
 @click.option("--op", type=click.Choice(COMPACTION_OPS), default="schedule_and_run", show_default=True, help="What to do.")
-@click.option("--instant", metavar="INSTANT", help="The scheduled compaction to run (the oldest); with --op run.")
+@click.option("--instant", metavar="INSTANT", callback=an_instant, help="The scheduled compaction to run (the oldest); with --op run.")
 @click.option("--log", is_flag=True, help="Merge the blocks of logs with each other, and leave base files.")
 @options_option
 @dry_run_option
@@ -39,7 +39,7 @@ def compact(settings: Settings, table: str, op: str, instant: str | None, log: b
 @click.option("--order-by", metavar="COLUMN[,COLUMN...]", help="Columns to sort rows by.")
 @click.option("--layout", metavar="LAYOUT", help="linear, z_order or hilbert.")
 @click.option("--partition", "partitions", multiple=True, metavar="PATH", help="A partition to look at (all); may be repeated.")
-@click.option("--instant", metavar="INSTANT", help="The scheduled clustering to run (the oldest); with --op run.")
+@click.option("--instant", metavar="INSTANT", callback=an_instant, help="The scheduled clustering to run (the oldest); with --op run.")
 @options_option
 @dry_run_option
 @with_settings

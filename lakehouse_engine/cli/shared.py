@@ -46,6 +46,13 @@ def key_values(context: click.Context, parameter: click.Parameter, given: tuple[
     return {key: value for key, _, value in pairs}
 
 
+def an_instant(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+    """An instant that an option was given. Raises `click.BadParameter` for a text that can be none."""
+    if given is not None and not (given.isascii() and given.isdigit()):
+        raise click.BadParameter(f"{given!r} is no instant (yyyyMMddHHmmssSSS)")
+    return given
+
+
 options_option = click.option(
     "--option", "options", multiple=True, callback=key_values, metavar="KEY=VALUE", help="A hoodie.* option; may be given several times."
 )

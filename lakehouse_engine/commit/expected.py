@@ -29,6 +29,8 @@ Result = TypeVar("Result")
 _LONGEST_PAUSE = 0.05
 """Maximum seconds before the first repetition; random, so that two processes do not collide again."""
 _NAMED_PARTITIONS = 5
+_BY_CALLER = "Read it again and repeat the write"
+_BY_ENGINE = f"{_BY_CALLER}, or let it be repeated more often with hoodie.write.num.retries.on.conflict.failures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +117,13 @@ class Expectation:
         """
         for instant, touched in self.unseen:
             if found := touched.within(own.partitions) or (touched.taken_from if own.adds_unfound else None):
-                raise _changed(self.state, self.instant, instant, found)
+                raise _changed(self.state, self.instant, instant, found, _BY_CALLER)
 
     def check_untouched(self, partitions: frozenset[str] | None) -> None:
         """For a write that finds nothing to change: raise if one of `partitions` (None: any) was touched."""
         for instant, touched in self.unseen:
             if found := touched.within(partitions):
-                raise _changed(self.state, self.instant, instant, found)
+                raise _changed(self.state, self.instant, instant, found, _BY_CALLER)
 
 
 def check_rows_found(now: TableState, missing: int, asked: int) -> None:
@@ -205,15 +207,16 @@ def _may_take_rows(stat: HoodieWriteStat) -> bool:
     return bool(stat.num_deletes or (stat.log_version is not None and stat.num_update_writes))
 
 
-def _changed(now: TableState, read: str | None, instant: Instant, partitions: frozenset[str]) -> ChangedSinceReadError:
+def _changed(
+    now: TableState, read: str | None, instant: Instant, partitions: frozenset[str], remedy: str = _BY_ENGINE
+) -> ChangedSinceReadError:
     metadata = now.commit_metadata(instant)
     where = f" in {_listed(path or 'the table' for path in partitions)}" if partitions else ""
     what = "its columns" if metadata.operation_type is WriteOperationType.ALTER_SCHEMA else "rows"
     return _refused(
         now,
         f"{instant.requested_time} ({metadata.operation_type} by {_writer(metadata)}) changed {what}{where} after the table was read as of "
-        f"{read or 'its creation'}; nothing was written. Read it again and repeat the write, or let it be repeated more often with "
-        "hoodie.write.num.retries.on.conflict.failures",
+        f"{read or 'its creation'}; nothing was written. {remedy}",
         instant.requested_time,
     )
 

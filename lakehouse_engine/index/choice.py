@@ -104,7 +104,7 @@ def choose_index(state: TableState, options: WriteOptions) -> IndexChoice:
         return IndexChoice(
             FILES_TYPE,
             f"about {keys:,} keys in {len(bases):,} base files: a record index pays, and is built behind a write up to {asked.keys:,} keys"
-            f" ({AUTO_INDEX_KEYS.key}); `lakehouse index create {config.name} record_index` builds it",
+            f" ({AUTO_INDEX_KEYS.key}); `lakehouse index create T record_index` builds it",
             is_advised=True,
         )
     return IndexChoice(
@@ -141,7 +141,7 @@ def _refusal(state: TableState, options: WriteOptions) -> str | None:
     if mark.word == "DUPLICATES":
         return "keys are stored more than once, and a record index has one place for each"
     if mark.word == "DROPPED":
-        return f"its index was dropped on request; `lakehouse index create {config.name} record_index` builds it again"
+        return "its index was dropped on request; `lakehouse index create T record_index` builds it again"
     if mark.word == "BUILT" and (since := _writes_since(state, mark.instant)) < _BETWEEN:
         return f"its record index is gone, {since} commits after it was built; it is built again after {_BETWEEN}"
     return None

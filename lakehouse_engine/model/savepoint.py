@@ -9,6 +9,8 @@ from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
 
 LATEST = "latest"
+EARLIEST = "earliest"
+"""Where an incremental read of all commits begins."""
 """Name that means the newest savepoint."""
 
 _BACK = re.compile(r"-[0-9]+")
@@ -55,11 +57,11 @@ class DamagedSavepoint(HoodieSavepointMetadata):
 
 
 def check_name(name: str) -> None:
-    """Raise `SavepointError` for a name that could mean an instant or "latest", or that would break the comment's format."""
+    """Raise `SavepointError` for a name that could mean an instant, "latest" or "earliest", or that would break the comment's format."""
     if not name.strip() or name != name.strip() or any(character in name for character in "[]\n"):
         raise SavepointError(f"{name!r} is no name for a savepoint: give one line without brackets or spaces around it")
-    if name.isdigit() or name.lower() == LATEST or _is_moment(name):
-        raise SavepointError(f"{name!r} is no name for a savepoint: it means an instant, a date, -N or the newest one; add a letter")
+    if name.isdigit() or name.lower() in (LATEST, EARLIEST) or _is_moment(name):
+        raise SavepointError(f"{name!r} is no name for a savepoint: it means an instant, a date, -N, the newest or first one; add a letter")
 
 
 def _is_moment(text: str) -> bool:

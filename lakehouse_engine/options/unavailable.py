@@ -23,8 +23,8 @@ METADATA_TABLE = (
     "this option of the metadata table is not available in this version; docs/options.md has those that are"
 )
 METADATA_STATEMENTS = (
-    "no statement is about the metadata table in this version: the option hoodie.metadata.enable says whether a table has one, and"
-    " `lakehouse metadata check` compares it with the table"
+    "hoodie.metadata.enable says whether a table has a metadata table, CREATE INDEX and DROP INDEX change its indexes, and `lakehouse"
+    " metadata check`, `rebuild` and `drop` see to it"
 )
 HBASE_OPTIONS = (
     "the HBASE index asks HBase's Thrift server (lakehouse.index.hbase.thrift.host and .port) and has no such option; docs/options.md has"

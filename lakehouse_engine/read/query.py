@@ -171,6 +171,8 @@ def _changes(state: TableState, query: Query, filters: Filters | None) -> ScanPl
     nothing.
     """
     begin, end = _bound(state, query.begin), _bound(state, query.end)
+    if begin is not None and begin not in FROM_START and end is not None and is_later(begin, end):
+        raise OptionError(f"an incremental read from {query.begin} to {query.end} ends before it begins")
     overtaken = oldest_overtaken(state)
     is_behind = begin is not None and begin not in FROM_START and overtaken is not None and not is_later(overtaken, begin)
     if overtaken is not None and not is_behind:

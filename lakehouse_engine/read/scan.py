@@ -27,6 +27,7 @@ from lakehouse_engine.model.instant import Action, InstantRange
 from lakehouse_engine.model.keys import FileGroupId
 from lakehouse_engine.model.logged import LoggedSlice
 from lakehouse_engine.model.order import age, is_later
+from lakehouse_engine.model.savepoint import EARLIEST
 from lakehouse_engine.read.complete_slices import changed_slices, latest_slices, refuse_bootstrapped, slices_as_of
 from lakehouse_engine.read.guarantees import FROM_FOOTERS, FileGuarantees
 from lakehouse_engine.read.pruning import Scope
@@ -37,7 +38,7 @@ from lakehouse_engine.timeline.restores import RestoreRecord, restores, rollback
 from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_commits
 from lakehouse_engine.view.table_state import TableState
 
-FROM_START = ("000", "earliest")
+FROM_START = ("000", EARLIEST)
 """Values of `begin` that mean every commit, as in Hudi's incremental queries and `hudi_table_changes`."""
 
 ON_RESTORE = ("fail", "resync", "rewind")

@@ -313,6 +313,26 @@ def test_a_count_that_is_none_says_what_was_expected(table: HoodieTable, tmp_pat
     refused(tmp_path, OptionError, lambda: table.clean(options=options), match="expected a positive whole number$")
 
 
+@pytest.mark.parametrize(
+    ("write", "argument", "said"),
+    [
+        ("insert", "delete_keys", "'delete_keys'$"),
+        ("delete", "delete_keys", "'delete_keys'$"),
+        ("upsert", "update_columns", "'update_columns'; did you mean 'merge_update_columns'"),
+        ("upsert", "partitions", "'partitions'"),
+        ("insert_overwrite", "partitions", "'partitions'; did you mean 'replace_partitions'"),
+        ("insert", "replaced_rows", "'replaced_rows'"),
+    ],
+)
+def test_an_argument_of_another_write_is_refused(table: HoodieTable, tmp_path: Path, write: str, argument: str, said: str) -> None:
+    before = files_below(tmp_path)
+    with pytest.raises(TypeError, match=rf"^{write}\(\) got an unexpected keyword argument {said}"):
+        getattr(table, write)(good("x"), **{argument: good("x")})
+    with pytest.raises(OptionError, match="expected_instant"):
+        getattr(table, write)(good("x"), expected="20260101000000000")
+    assert files_below(tmp_path) == before
+
+
 def test_a_mistyped_argument_of_a_write_is_named_with_the_nearest(table: HoodieTable, tmp_path: Path) -> None:
     before = files_below(tmp_path)
     with pytest.raises(TypeError, match=r"^upsert\(\) got an unexpected keyword argument 'option'; did you mean 'options'\?$"):

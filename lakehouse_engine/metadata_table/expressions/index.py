@@ -17,6 +17,7 @@ from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.expressions.bounded import Expression
 from lakehouse_engine.metadata_table.expressions.functions import IDENTITY, expression_of
 from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX
+from lakehouse_engine.model.table_config import TableConfig
 from lakehouse_engine.view.table_state import TableState
 
 EXPRESSION_TYPES = (COLUMN_STATS, BLOOM_FILTERS)
@@ -102,11 +103,16 @@ def _has_plain_text(kind: pa.DataType) -> bool:
     return bool(pat.is_string(kind) or pat.is_integer(kind))
 
 
+def check_has_expressions(config: TableConfig, name: str) -> None:
+    """Raise `OptionError` in version 6, whose metadata table has no indexes on expressions."""
+    if not metadata_form(config.version).has_partition_stats:
+        raise OptionError(f"{name}: expression indexes are for table versions 8 and 9; {config.name} has version {int(config.version)}")
+
+
 def check_expression(data: TableState, name: str, definition: IndexDefinition | None) -> None:
     """Raises as `ExpressionIndex.of`, naming the index; `OptionError` without a definition, and in version 6."""
     config = data.config
-    if not metadata_form(config.version).has_partition_stats:
-        raise OptionError(f"{name}: expression indexes are for table versions 8 and 9; {config.name} has version {int(config.version)}")
+    check_has_expressions(config, name)
     if definition is None:
         raise OptionError(f"{config.name} has no definition of {name}; create the index with its column and its expression")
     try:

@@ -73,10 +73,11 @@ def _mark(storage: Storage, mark: AutoIndex) -> None:
 @contextmanager
 def dropped_on_request(storage: Storage, dropped: Collection[str] | None, *, lock_timeout_ms: int) -> Iterator[None]:
     """Drop partitions of the metadata table (None: all of it) meanwhile: a record index among them is not built again by itself, and
-    neither is a metadata table that goes whole. If the drop fails, the table chooses as before.
+    neither is a metadata table that goes whole. If the drop fails, the table chooses as before, and so does a table that has none of them.
     """
     config = ConfigStore(storage).read()
-    if not _may_choose(config) or not (dropped is None or {RECORD_INDEX, FILES} & set(dropped)):
+    present = set(config.metadata_partitions)
+    if not _may_choose(config) or not present & ({RECORD_INDEX, FILES} if dropped is None else {RECORD_INDEX, FILES} & set(dropped)):
         yield
         return
     before = config.auto_index

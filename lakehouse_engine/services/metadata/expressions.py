@@ -12,7 +12,7 @@ from lakehouse_engine.format.metadata_table.definitions import IndexDefinition, 
 from lakehouse_engine.format.metadata_table.forms import metadata_form
 from lakehouse_engine.metadata_table.definitions import stored_definitions
 from lakehouse_engine.metadata_table.expressions.functions import EXPRESSION_OPTION, IDENTITY, expression_of
-from lakehouse_engine.metadata_table.expressions.index import EXPRESSION_TYPES
+from lakehouse_engine.metadata_table.expressions.index import EXPRESSION_TYPES, check_has_expressions
 from lakehouse_engine.metadata_table.partitions import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX
 from lakehouse_engine.model.table_config import TableType
 from lakehouse_engine.view.table_state import TableState
@@ -30,8 +30,8 @@ def expression_definition(
 ) -> IndexDefinition:
     """Definition of the index `name`. The function is `expression`, or the option `expr`; a Bloom filter may be of the column itself.
 
-    Raises `OptionError` if there are two functions, or none, for more or fewer columns than one, and for a column that has an expression
-    index; and `UnavailableError` for an index by which queries or writers of Hudi fail.
+    Raises `OptionError` in version 6, if there are two functions, or none, for more or fewer columns than one, and for a column that has
+    an expression index; and `UnavailableError` for an index by which queries or writers of Hudi fail.
     """
     given = {key: str(value) for key, value in (options or {}).items()}
     named = given.pop(EXPRESSION_OPTION, None)
@@ -46,6 +46,7 @@ def expression_definition(
         )
     if columns is None or len(columns) != 1:
         raise OptionError(f"an expression index is about one column; {name} of {data.config.name} is given {len(columns or ())}")
+    check_has_expressions(data.config, name)
     version = metadata_form(data.config.version).statistics_version
     made = expression_index_definition(f"{EXPRESSION_INDEX}{name}", index_type, function, columns[0], given, version)
     _check_useful(data, name, made)

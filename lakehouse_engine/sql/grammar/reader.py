@@ -14,6 +14,8 @@ from lakehouse_engine.sql.grammar.references import Parts, plain
 from lakehouse_engine.sql.grammar.statements import ColumnDefinition, Place, Properties, Value
 
 _AFTER_TYPE = ("NOT", "NULL", "DEFAULT", "COMMENT", "GENERATED", "PRIMARY", "CHECK", "UNIQUE", "CONSTRAINT", "REFERENCES", "FIRST", "AFTER")
+_BEFORE_NAMES = ("UPDATE", "OPTIMIZE", "VACUUM", "RESTORE", "DESCRIBE", "DESC", "USE", "CALL")
+"""Verbs that a name may follow at once."""
 _DECIMAL = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)(BD)?", re.IGNORECASE)
 
 
@@ -32,7 +34,8 @@ class StatementReader(Cursor):
     def refusal(self, what: str) -> UnsupportedSqlError:
         """The error to raise: `what` was being read, and the words found there."""
         found = self.text[self.offset : self.offset + 40].split("\n")[0] or "the end of the statement"
-        verb = " ".join(token.text.upper() for token in self.tokens[:2])
+        words = [token.text.upper() for token in self.tokens[:2]]
+        verb = " ".join(words[:1] if words[:1] and words[0] in _BEFORE_NAMES else words)
         return UnsupportedSqlError(f"{verb} on a table of the engine: {what} expected or not supported at {found!r}")
 
     def expect(self, *keywords: str) -> None:

@@ -17,6 +17,8 @@ from lakehouse_engine.errors import MissingOptionError, OptionError, Unsupported
 from lakehouse_engine.options import check_known
 from lakehouse_engine.sql.grammar.statements import Call, Value
 
+_VERSIONS = {"six": 6, "6": 6, "eight": 8, "8": 8, "nine": 9, "9": 9}
+"""Hudi's words for versions, and their numbers."""
 _INSTANT = re.compile(r"[0-9]{14}([0-9]{3}){0,2}")
 
 
@@ -29,6 +31,7 @@ class Kind(StrEnum):
     INSTANT = "an instant (yyyyMMddHHmmssSSS)"
     SAVEPOINT = "the name or the instant of a savepoint"
     OPTIONS = "options ('key=value,key=value')"
+    VERSION = "a table version (SIX, EIGHT, NINE, or its number)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,13 @@ def _savepoint(value: Value) -> str:
     return _text(value) if isinstance(value, str) else _instant(value)
 
 
+def _version(value: Value) -> int:
+    found = _VERSIONS.get(str(value).strip().lower())
+    if found is None:
+        raise ValueError
+    return found
+
+
 def _options(value: Value) -> Mapping[str, str]:
     pairs = [pair.partition("=") for pair in _text(value).split(",")]
     if not all(separator and key.strip() for key, separator, _ in pairs):
@@ -156,4 +166,5 @@ _READERS: dict[Kind, Callable[[Value], Any]] = {
     Kind.INSTANT: _instant,
     Kind.SAVEPOINT: _savepoint,
     Kind.OPTIONS: _options,
+    Kind.VERSION: _version,
 }

@@ -26,6 +26,7 @@ _OPS = {
     "run": "run",
 }
 """Hudi's words for `op`: `execute` runs what is pending and schedules nothing."""
+_PLANNED = ("order", "order_strategy", "predicate", "selected_partitions")
 _SHOWN = Argument("show_involved_partition", Kind.FLAG, False)
 _COLUMNS = {"timestamp": TEXT, "input_group_size": LONG, "state": TEXT, "involved_partitions": TEXT}
 _HIDDEN = "*"
@@ -37,6 +38,9 @@ def _run_clustering(table: TableServices, values: Values) -> Rows:
     op = _OPS.get((values["op"] or "").lower())
     if op is None:
         raise OptionError(f"CALL run_clustering: op => {values['op']!r} is not one of schedule, execute, scheduleAndExecute")
+    planned = next((name for name in _PLANNED if values[name] is not None), None)
+    if planned is not None and (op == "run" or values["instants"] is not None):
+        raise OptionError(f"CALL run_clustering: {planned} is for a plan that is made; op => 'execute' and instants run those there are")
     for step, instant in _steps(table, op, values["instants"]):
         arguments = {} if step == "run" else _asked(table, values)
         done = table.cluster(step, instant=instant, dry_run=values["dry_run"], options=values["options"], **arguments)

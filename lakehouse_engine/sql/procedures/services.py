@@ -8,6 +8,7 @@ from __future__ import annotations
 from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import RestoreResult
+from lakehouse_engine.options import layered
 from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_HOURS, CLEAN_POLICY, CLEAN_VERSIONS
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind, Refused
@@ -103,15 +104,17 @@ def _steps(table: TableServices, op: str, timestamp: str | None) -> list[tuple[s
 
 def _run_clean(table: TableServices, values: Values) -> Rows:
     given = [name for name in _RETAINED if values[name] is not None]
-    policy = (values["clean_policy"] or "").upper()
-    kept_by = [_RETAINED[name][1] for name in given]
-    if kept_by and (policy not in kept_by if policy else len(given) > 1):
-        kinds = ", ".join(f"{name} ({_RETAINED[name][1]})" for name in given)
-        raise OptionError(f"CALL run_clean: a clean keeps by one policy; given: {kinds}{f', and clean_policy {policy}' if policy else ''}")
+    stated = {"clean_policy": values["clean_policy"], CLEAN_POLICY.key: layered(values["options"]).get(CLEAN_POLICY.key)}
+    policies = {name: policy.upper() for name, policy in stated.items() if policy}
+    kept_by = {_RETAINED[name][1] for name in given}
+    policy = next(iter(policies.values()), "")
+    if len({*policies.values()}) > 1 or (kept_by and (policy not in kept_by if policy else len(given) > 1)):
+        kinds = [f"{name} ({_RETAINED[name][1]})" for name in given] + [f"{name} {value}" for name, value in policies.items()]
+        raise OptionError(f"CALL run_clean: a clean keeps by one policy; given: {', '.join(kinds)}")
     options = {_RETAINED[name][0].key: values[name] for name in given}
     if chosen := policy or (_RETAINED[given[0]][1] if given else ""):
         options[CLEAN_POLICY.key] = chosen
-    done = table.clean(dry_run=values["dry_run"], options={**options, **values["options"]})
+    done = table.clean(dry_run=values["dry_run"], options=layered(values["options"], options))
     yield done.instant, len(done.files_deleted), done.earliest_retained, done.policy, done.bytes_deleted, "; ".join(done.kept)
 
 
@@ -137,7 +140,7 @@ _RESTORED = {
 _LOCKED = Refused("skip_locking", "a clean always takes the table's lock")
 _INLINE = Refused("schedule_in_line", "a clean is planned and carried out in one call")
 _TRIGGER = Refused("trigger_strategy", "a call cleans at once; hoodie.clean.trigger.max.commits is for cleans after writes")
-_METADATA = Refused("enable_metadata", "tables have no metadata table")
+_METADATA = Refused("enable_metadata", "whether a table has a metadata table its properties say (hoodie.metadata.enable)")
 
 SERVICES = (
     procedure(

@@ -109,7 +109,8 @@ def test_read_escapes_what_would_steer_the_terminal(warehouse: Warehouse) -> Non
 
 def test_read_to_a_parquet_file_holds_the_same_rows(warehouse: Warehouse, tmp_path: Path) -> None:
     target = tmp_path / "orders.parquet"
-    assert warehouse.run("read", "analytics.orders", "--format", "parquet", "--output", str(target)).exit_code == 0
+    told = warehouse.json("read", "analytics.orders", "--format", "parquet", "--output", str(target))
+    assert told == {"output": str(target), "format": "parquet", "rows": warehouse.table.to_arrow().num_rows}
     assert_same_rows(pq.read_table(target), warehouse.table.to_arrow())
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["orders.parquet"]
 

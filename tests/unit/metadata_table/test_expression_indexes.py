@@ -301,7 +301,7 @@ def test_what_makes_queries_of_hudi_wrong_is_refused(tmp_path: Path) -> None:
 
 def test_version_6_has_none(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="expression indexes are for table versions 8 and 9"):
-        made(tmp_path, "cow", 6).create_index("low", columns=["name"], expression="lower")
+        made(tmp_path, "cow", 6).create_index("y", columns=["d"], expression="year")
 
 
 def test_shapes_of_filters() -> None:

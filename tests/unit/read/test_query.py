@@ -14,6 +14,7 @@ from lakehouse_engine.api.describe import describe_table
 from lakehouse_engine.errors import InstantNotFoundError, MissingFileError, OptionError, TimelineRestoredError
 from lakehouse_engine.files.vanished import told_of_crossing
 from lakehouse_engine.model.instant import parse_instant_time
+from lakehouse_engine.model.table_version import TableVersion
 from lakehouse_engine.read.arrow_scan import read_arrow
 from lakehouse_engine.read.query import Query, plan_query
 from lakehouse_engine.storage.local import LocalStorage
@@ -161,6 +162,18 @@ def appended() -> LocalTable:
     for number in range(4):
         made.insert(pa.table({"id": [number], "ts": [number]}, schema=SCHEMA))
     return made
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_range_that_ends_before_it_begins_is_named_as_it_was_asked_for(version: int) -> None:
+    storage = MemoryStorage()
+    create_table(storage, TableSpec("t", SCHEMA, ["id"], ["ts"], version=TableVersion(version)))
+    table = LocalTable(storage)
+    for number in range(2):
+        table.insert(pa.table({"id": [number], "ts": [number]}, schema=SCHEMA))
+    first, last = (one.requested_time for one in table.state.timeline.completed())
+    with pytest.raises(OptionError, match=f"from {last} to {first} ends before it begins"):
+        changed(table, last, first)
 
 
 def changed(table: LocalTable, begin: Moment | None, end: Moment | None = None) -> list[int]:

@@ -105,6 +105,8 @@ def test_what_does_not_fit_is_refused_with_nothing_changed(
     table: HoodieTable, name: str, arguments: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     before = TableState.load(table.storage).config
+    if error is UnavailableError and int(before.version) == 6:
+        error, words = OptionError, "expression indexes are for table versions 8 and 9"
     with pytest.raises(error, match=words):
         create(table, name, **arguments)
     assert TableState.load(table.storage).config == before
@@ -162,12 +164,13 @@ def test_the_command_line_creates_lists_and_drops(table: HoodieTable) -> None:
     assert run("create", table.path, "column_stats", "--columns", ",")[0] == 2
     code, text = run("list", table.path, "--json")
     listed_one = {"name": "record_index", "type": "record_index", "columns": ["id"], "partition": "record_index"}
-    assert (code, json.loads(text)) == (0, [{**listed_one, "stored_as": "", "options": "", "planned": None}])
+    assert (code, json.loads(text)) == (0, [{**listed_one, "stored_as": "", "options": {}, "planned": None}])
     if int(table.config.version) > 6:
         asked = ("--columns", "v", "--expression", "substring", "--with", "pos=1", "--with", "len=2", "--json")
         assert json.loads(run("create", table.path, "sub", *asked)[1])["built"] == ["expr_index_sub"]
         shown = {one["name"]: one for one in json.loads(run("list", table.path, "--json")[1])}["sub"]
-        assert (shown["stored_as"], json.loads(shown["options"])) == ("column_stats", {"expr": "substring", "pos": "1", "len": "2"})
+        assert (shown["stored_as"], shown["options"]) == ("column_stats", {"expr": "substring", "pos": "1", "len": "2"})
+        assert '{"expr": "substring", "pos": "1", "len": "2"}' in run("list", table.path)[1]
         assert run("create", table.path, "other", "--columns", "v", "--with", "pos")[0] == 2
         assert run("drop", table.path, "sub")[0] == 0
     assert run("drop", table.path, "record_index")[0] == 0

@@ -270,7 +270,7 @@ def test_what_is_dropped_on_request_stays_dropped_until_it_is_asked_for(whole: b
     result = table.upsert(rows(2, n=1))
     assert (
         result.index
-        == "GLOBAL_SIMPLE: its index was dropped on request; `lakehouse index create t record_index` builds it again"
+        == "GLOBAL_SIMPLE: its index was dropped on request; `lakehouse index create T record_index` builds it again"
     )
     assert "record_index" not in partitions(table)
     table.create_index("record_index")
@@ -278,11 +278,16 @@ def test_what_is_dropped_on_request_stays_dropped_until_it_is_asked_for(whole: b
     assert reason(table) == "GLOBAL_RECORD_LEVEL_INDEX: the metadata table has a record index"
 
 
-def test_a_drop_that_fails_changes_no_choice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("partitions", [["record_index"], ["files"], None])
+def test_a_drop_of_what_there_is_not_changes_no_choice(partitions: list[str] | None, tmp_path: Path) -> None:
     table = filled(tmp_path / "t")
-    with pytest.raises(OptionError, match="no partition"):
-        table.drop_metadata(["record_index"])
-    assert HoodieTable.open(table.path).config.auto_index.word == ""
+    before = (tmp_path / "t/.hoodie/hoodie.properties").read_bytes()
+    if partitions is None:
+        assert table.drop_metadata().dropped == ()
+    else:
+        with pytest.raises(OptionError, match="no partition"):
+            table.drop_metadata(partitions)
+    assert (tmp_path / "t/.hoodie/hoodie.properties").read_bytes() == before
     assert table.upsert(rows(1, n=1)).builds_index
 
 
@@ -305,7 +310,7 @@ def test_a_large_table_is_told_the_command(tmp_path: Path, caplog: pytest.LogCap
         table.upsert(rows(1, n=2))
     assert not result.builds_index
     assert "about 8 keys in 4 base files" in str(result.index)
-    assert "`lakehouse index create t record_index` builds it" in str(result.index)
+    assert "`lakehouse index create T record_index` builds it" in str(result.index)
     assert len([one for one in caplog.records if "builds it" in one.getMessage()]) == 1
     assert partitions(table) == ()
 

@@ -215,8 +215,11 @@ def test_the_procedures(tmp_path: Path) -> None:
     assert (set(done["result"].to_pylist()), set(done["to_version"].to_pylist())) == ({True}, {9})
     call("downgrade_table", ("to_version", "6"))
     assert int(table.config.version) == 6
-    with pytest.raises(OptionError, match="none of SIX, EIGHT and NINE"):
-        call("upgrade_table", ("to_version", "TEN"))
+    call("upgrade_table", ("to_version", 8))
+    assert int(HoodieTable.open(table.path).config.version) == 8
+    for wrong in ("TEN", 7, True):
+        with pytest.raises(OptionError, match=r"is not a table version \(SIX, EIGHT, NINE, or its number\)"):
+            call("upgrade_table", ("to_version", wrong))
 
 
 def test_a_table_that_hudi_left_half_upgraded_is_refused_by_readers_and_by_an_upgrade(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from lakehouse_engine.errors import UnsupportedSqlError
 from lakehouse_engine.sql.grammar.statements import Merge, MergeClause, RenameColumn, Update
 from lakehouse_engine.statements.columns import rename_column
-from lakehouse_engine.statements.context import Execution
+from lakehouse_engine.statements.context import Execution, Target
 from lakehouse_engine.statements.rows.changes import update
 from lakehouse_engine.statements.rows.merge import merge
 from lakehouse_engine.table import HoodieTable
@@ -30,7 +30,8 @@ class OneTable:
     def table(self, parts: Any) -> HoodieTable:
         return self._table
 
-    changed = table
+    def changed(self, parts: Any) -> Target:
+        return Target(self._table, self._table.state)
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def rows(table: HoodieTable, text: str) -> list[dict[str, object]]:
         ("delete_marker", "not available: .*CALL repair_table"),
         ("export_instants", "not available: CALL show_timeline"),
         ("hive_sync", "no other catalog"),
-        ("show_metadata_table_files", "not available: no statement is about the metadata table"),
+        ("show_metadata_table_files", "not available: .*CREATE INDEX"),
         ("truncate_table", "TRUNCATE TABLE"),
     ],
 )
@@ -499,6 +499,36 @@ def test_a_clean_is_not_told_to_keep_what_its_policy_does_not_look_at(table: Hoo
     with pytest.raises(OptionError, match="a clean keeps by one policy; given: "):
         rows(table, f"call run_clean(table => 'a.b', {arguments})")
     assert HoodieTable.open(table.path).timeline == before
+
+
+@pytest.mark.parametrize("key", ["hoodie.clean.policy", "hoodie.cleaner.policy"])
+def test_an_option_of_a_clean_does_not_contradict_an_argument(table: HoodieTable, key: str) -> None:
+    options = f"options => '{key}=KEEP_LATEST_FILE_VERSIONS', dry_run => true"
+    for argument in ("retain_commits => 1", "clean_policy => 'KEEP_LATEST_COMMITS'"):
+        with pytest.raises(OptionError, match=r"by one policy; given: .*hoodie\.clean\.policy KEEP_LATEST_FILE_VERSIONS"):
+            rows(table, f"call run_clean(table => 'a.b', {argument}, {options})")
+    for more in ("", "file_versions_retained => 2, "):
+        assert rows(table, f"call run_clean(table => 'a.b', {more}{options})")[0]["clean_policy"] == "KEEP_LATEST_FILE_VERSIONS"
+
+
+def test_an_argument_of_a_clean_wins_over_the_option_of_the_same(lakehouse: Lakehouse) -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.int64())])
+    properties = {"hoodie.clean.automatic": "false"}
+    table = lakehouse.create_table("a.b", schema=schema, record_key=["id"], properties=properties)
+    for number in range(6):
+        table.upsert(pa.table({"id": [1], "v": [number]}, schema=schema))
+    for option in ("hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained"):
+        text = f"call run_clean(table => 'a.b', retain_commits => 1, options => '{option}=3', dry_run => true)"
+        assert rows(table, text)[0]["total_files_deleted"] == 4
+
+
+@pytest.mark.parametrize("asked", ["op => 'execute'", "instants => '20260101000000000'"])
+@pytest.mark.parametrize(
+    "planned", ["order => 'id'", "order_strategy => 'hilbert'", "predicate => 'true'", "selected_partitions => 'day=x'"]
+)
+def test_a_clustering_that_is_planned_takes_nothing_that_plans_it(table: HoodieTable, asked: str, planned: str) -> None:
+    with pytest.raises(OptionError, match=f"{planned.split()[0]} is for a plan that is made"):
+        rows(table, f"call run_clustering(table => 'a.b', {asked}, {planned})")
 
 
 def test_a_clean_takes_all_that_hudi_takes_where_the_policy_says_which_counts(table: HoodieTable) -> None:

@@ -349,7 +349,7 @@ REFUSED = {
     "create index i on a.b using record_index (id) where id > 1": "the end of the statement",
     "create index i on a.b (s.x)": "nested fields are not supported",
     "refresh index i on a.b": "REFRESH INDEX on a.b",
-    "select * from hudi_metadata('a.b')": "hudi_metadata(...) is not supported: no statement is about the metadata table",
+    "select * from hudi_metadata('a.b')": "hudi_metadata(...) is not supported: hoodie.metadata.enable says",
     "select * from hudi_query_timeline('a.b', 'true')": "hudi_query_timeline(...) is not supported: CALL show_timeline",
     "select * from hudi_filesystem_view('a.b')": "hudi_filesystem_view(...) is not supported: `lakehouse files`",
     "restore table a.b": "VERSION AS OF or TIMESTAMP AS OF",

@@ -86,7 +86,7 @@ def test_names_are_kept_in_comments_that_hudi_shows() -> None:
     assert split_comments(join_comments(None, "x")) == (None, "x")
 
 
-MOMENTS = ("20240101000000000", "7", "latest", "Latest", "-1", "2026-01-01", "2026-01-01 12:00:00")
+MOMENTS = ("20240101000000000", "7", "latest", "Latest", "earliest", "-1", "2026-01-01", "2026-01-01 12:00:00")
 
 
 @pytest.mark.parametrize("name", ["", " ", *MOMENTS, "a]b", "[a", "a\nb", " a"])
