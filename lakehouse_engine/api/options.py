@@ -15,7 +15,7 @@ from lakehouse_engine.options import (
 )
 from lakehouse_engine.options.files import FilesRead, checked_options, files_read
 
-__all__ = ["FilesRead", "checked_options", "conflict_retries", "files_read", "lock_timeout", "option_findings"]
+__all__ = ["FilesRead", "checked_options", "conflict_retries", "files_read", "lock_timeout", "option_findings", "tuning_options"]
 
 
 def option_findings(hoodie: Mapping[str, Any]) -> list[str]:
@@ -25,6 +25,11 @@ def option_findings(hoodie: Mapping[str, Any]) -> list[str]:
         return found
     together = (_refusal(read, hoodie) for read in (WriteOptions.read, ServiceOptions.read))
     return [text for text in together if text]
+
+
+def tuning_options(hoodie: Mapping[str, Any]) -> list[str]:
+    """Those of valid options that tune Hudi's own execution, and have no effect here."""
+    return check_known(hoodie)
 
 
 def _refusal(check: Callable[[Mapping[str, Any]], object], given: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,8 @@
 """Copies a table with its history: the same instants and data files under another directory.
 
-Hudi's data files, logs and instant files are written once, so two tables can share them. `hoodie.properties`, which may change in place, is
-copied. Files of running processes (locks, heartbeats, markers, incomplete instants) are left behind.
+Hudi's data files, logs and instant files are written once, so two tables can share them, and so can their metadata tables.
+`hoodie.properties`, which may change in place, are copied. Files of running processes (locks, heartbeats, markers, incomplete instants) are
+left behind.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from lakehouse_engine.view.lost_commits import check_no_commit_is_lost, lost_com
 from lakehouse_engine.view.table_state import TableState
 
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
-_LEFT = (TEMP_FOLDER, HEARTBEATS, LOCK_FILE.rpartition("/")[0], METADATA_TABLE)
+_OF_PROCESSES = (TEMP_FOLDER, HEARTBEATS, LOCK_FILE.rpartition("/")[0])
+_LEFT = tuple(f"{table}{folder}/" for table in ("", f"{METADATA_TABLE}/") for folder in _OF_PROCESSES)
+_CHANGES_IN_PLACE = f"{METADATA_TABLE}/{PROPERTIES}"
 
 
 def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms: int) -> ExpectedState:
@@ -36,11 +39,11 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
         pending, writing = _pending_files(state), _pending_writes(state)
         for file in warehouse.walk(source):
             path = file.path.removeprefix(f"{source}/")
-            if path == PROPERTIES or path in pending or path.startswith(tuple(f"{folder}/" for folder in _LEFT)):
+            if path == PROPERTIES or path in pending or path.startswith(_LEFT):
                 continue
             if any(one in path.rpartition("/")[2] for one in writing):
                 continue  # a file that is being made
-            if not link_file(warehouse, file.path, warehouse, f"{target}/{path}"):
+            if path == _CHANGES_IN_PLACE or not link_file(warehouse, file.path, warehouse, f"{target}/{path}"):
                 copy_file(warehouse, file.path, warehouse, f"{target}/{path}", size=file.size)
         warehouse.create(f"{target}/{PROPERTIES}", table.read(PROPERTIES))
     return ExpectedState.of(state)

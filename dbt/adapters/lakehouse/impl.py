@@ -55,7 +55,7 @@ from dbt.adapters.lakehouse.writing.selection import select_tables
 from dbt.adapters.lakehouse.writing.snapshots import by_members, check_named_columns
 from dbt.adapters.lakehouse.writing.writes import TableWriter, commit_metadata
 from lakehouse_engine import api
-from lakehouse_engine.api.options import conflict_retries, option_findings
+from lakehouse_engine.api.options import conflict_retries, option_findings, tuning_options
 
 if TYPE_CHECKING:
     import agate
@@ -64,6 +64,13 @@ logger = AdapterLogger("Lakehouse")
 
 RUNS_SQL = frozenset({"build", "clone", "retry", "run", "show", "snapshot", "test"})
 """dbt commands that need Spark, unless their selection is empty. Seeds, operations and source freshness do not."""
+
+
+def _note_tuning(defaults: Mapping[str, str], nodes: Mapping[str, Any]) -> None:
+    """Say once which `hoodie.*` keys have no effect, as they tune Hudi's own execution."""
+    found = {key for given in (defaults, *(node.config.get("hoodie") or {} for node in nodes.values())) for key in tuning_options(given)}
+    if found:
+        logger.info(f"without effect here, as they tune Hudi's own execution: {', '.join(sorted(found))}")
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -175,6 +182,7 @@ class LakehouseAdapter(WarehouseAdapter):
                 lambda: check_nodes(nodes, self.config.project_name, macros, lambda given: option_findings({**defaults, **given})),
                 lambda: check_places(nodes, around.project_root, warehouses, allow_files=around.allow_files),
             )
+            _note_tuning(defaults, nodes)
             begin_audits(self._house(), nodes, self._command)
 
     def valid_incremental_strategies(self) -> list[str]:

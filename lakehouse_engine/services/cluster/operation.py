@@ -74,9 +74,9 @@ def schedule_and_run(
     planned = schedule(
         storage, options, write_options, lock_timeout_ms=lock_timeout_ms, only=only, dry_run=dry_run, when_due=when_due
     )
-    if dry_run or (when_due and planned.instant is None):
+    if (dry_run and planned.groups) or (when_due and planned.instant is None):
         return planned
-    done = run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=lock_timeout_ms)
+    done = run(storage, options, write_options, runner, instant=planned.instant, lock_timeout_ms=lock_timeout_ms, dry_run=dry_run)
     return replace(done, groups_left=planned.groups_left)
 
 

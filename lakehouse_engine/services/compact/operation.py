@@ -62,7 +62,7 @@ def schedule_and_run(
 ) -> CompactionResult:
     """Schedule a compaction and run it; if there is nothing to schedule, run the oldest pending one. Raises as `schedule` and `run`."""
     planned = schedule(storage, options, lock_timeout_ms=lock_timeout_ms, dry_run=dry_run, log_compaction=log_compaction, when_due=when_due)
-    if dry_run or (when_due and planned.instant is None):
+    if (dry_run and planned.operations) or (when_due and planned.instant is None):
         return planned
     return run(
         storage,
@@ -71,6 +71,7 @@ def schedule_and_run(
         runner,
         instant=planned.instant,
         lock_timeout_ms=lock_timeout_ms,
+        dry_run=dry_run,
         log_compaction=log_compaction,
     )
 

@@ -110,7 +110,8 @@ def create(
     if name in {one.name for one in _built(data)}:
         if if_not_exists:
             return IndexChange(index=name, dry_run=dry_run)
-        raise OptionError(f"{data.config.name} has an index {name} already; drop it first, or say IF NOT EXISTS", table=data.config.name)
+        message = f"{data.config.name} has an index {name} already; drop it first, or ask for it only if there is none (if_not_exists)"
+        raise OptionError(message, table=data.config.name)
     partition = _partition(name, chosen)
     if is_expression(name, chosen):
         define = [expression_definition(data, name, chosen, columns, expression, options)]

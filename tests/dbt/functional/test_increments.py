@@ -147,6 +147,17 @@ class TestChangedOrderingFields(Changing):
         assert self.rows(project) == [(1, 4, 2)]
 
 
+class TestSeveralOrderingFields(Changing):
+    @pytest.mark.parametrize("config", ["table_type='cow'", "table_type='mor'", "table_type='mor', deletes='soft'"])
+    def test_rows_that_are_equal_in_the_first_are_told_apart_by_the_second(self, project, config):
+        merge = f"{MERGE}, table_version=9, ordering_fields=['a', 'b'], {config}"
+        self.first(project, merge, values("id, a, b, v", "1, 5, 1, 'kept'", "2, 5, 1, 'old'", "3, 5, 1, 'kept'"))
+        assert self.table(project).config.ordering_fields == ("a", "b")
+        self.write(project, merge, values("id, a, b, v", "1, 5, 0, 'late'", "2, 5, 2, 'new'", "3, 4, 9, 'late'"))
+        self.run()
+        assert self.rows(project, "id, v") == [(1, "kept"), (2, "new"), (3, "kept")]
+
+
 class TestMergeWithPredicates(Changing):
     CONFIG = MERGE + ", incremental_predicates=['DBT_INTERNAL_DEST.day >= 20', 'locked = false']"
 

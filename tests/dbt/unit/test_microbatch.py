@@ -17,5 +17,10 @@ def test_counts_are_added_and_instants_span_all_batches() -> None:
     assert (found["inserts"], found["updates"], found["rows_affected"], found["operation"]) == (5, 1, 6, "upsert")
 
 
+def test_the_first_build_has_no_instant_before_it() -> None:
+    found = merged([{"instant": "20260101000000001"}, {"instant": "20260101000000002", "previous_instant": "20260101000000001"}])
+    assert (found["instant"], found["previous_instant"]) == ("20260101000000002", None)
+
+
 def test_without_a_response_there_is_none() -> None:
     assert merged([{}, {}]) == {}

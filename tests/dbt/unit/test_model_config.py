@@ -102,6 +102,20 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
     assert found["hoodie.keep.max.commits"] == "8"
 
 
+@pytest.mark.parametrize(
+    ("cleaning", "policy"),
+    [
+        ({"fileversions_retained": 1}, "keep_latest_file_versions"),
+        ({"hours_retained": 48}, "keep_latest_by_hours"),
+        ({"commits_retained": 1}, "keep_latest_commits"),
+        ({"policy": "keep_latest_by_hours", "hours_retained": 1}, "keep_latest_by_hours"),
+        ({"automatic": True}, None),
+    ],
+)
+def test_what_a_clean_keeps_by_says_its_policy(cleaning: dict[str, Any], policy: str | None) -> None:
+    assert ModelConfig.from_config("m", config(cleaning=cleaning)).options.get("hoodie.clean.policy") == policy
+
+
 def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
     found = ModelConfig.from_config("m", config(unique_key="id", merge_exclude_columns=["v", "_hoodie_commit_time", "_HOODIE_FILE_NAME"]))
     assert found.merge_exclude_columns == ("v",)
@@ -177,6 +191,18 @@ def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
         (config(clustering={"order_by": ["a"], "layout": "spiral"}), "layout 'spiral' is not one of linear, z_order, hilbert"),
         (config(clustering={"layout": "hilbert"}), "layout 'hilbert' needs columns: order_by"),
         (config(grants={"select": ["me"]}), "no users"),
+        (config(cleaning={"hours_retained": 2, "commits_retained": 3}), "commits_retained and hours_retained are of several"),
+        (
+            config(cleaning={"policy": "KEEP_LATEST_COMMITS", "hours_retained": 2}),
+            "does not look at hours_retained, which is for keep_latest_by_hours",
+        ),
+        (config(table_type="mor", compaction={"seconds": 60}), "compaction seconds count with a trigger of them: time_elapsed"),
+        ({"materialized": "table", "unique_key": "id", "delete_condition": "gone"}, "belongs to incremental models"),
+        (
+            config(unique_key="id", on_duplicate_source_keys="latest", hoodie={"lakehouse.duplicate.source.keys": "ERROR"}),
+            "is said by the config 'on_duplicate_source_keys'",
+        ),
+        (config(unique_key="id", ordering_fields=["a", "b"]), "version 6 keeps one ordering field, .*table_version 8 or 9"),
     ],
 )
 def test_wrong_values_are_refused_with_the_model_and_the_remedy(values: dict[str, Any], words: str) -> None:

@@ -301,8 +301,11 @@ def test_a_repair_that_leaves_damage_fails_with_its_rows_and_verify_tells_the_wa
         table.upsert(pa.table({"id": [key]}, schema=schema))
     commit = path / ".hoodie" / f"{table.history()[0].instant}.commit"
     commit.write_bytes(commit.read_bytes()[:100])
+    found = operate(warehouse, "verify", [ORDERS], {})
+    assert "s.orders  " in found.text
+    assert commit.name in found.text
     with pytest.raises(DbtRuntimeError, match=f"(?s){commit.name}.*way out: .*`repair` sees to it"):
-        operate(warehouse, "verify", [ORDERS], {}).check()
+        found.check()
     report = operate(warehouse, "repair", [ORDERS], {})
     assert [row["result"] for row in report.rows] == ["left"]
     with pytest.raises(DbtRuntimeError, match=f"(?s)s.orders: .*{commit.name}: .*--trust-files"):

@@ -17,6 +17,8 @@ from lakehouse_engine.model.write_stats import WriteResult
 from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.lock import TableLock
 from lakehouse_engine.verify import verify
+from lakehouse_engine.verify.metadata_table import check_metadata_table
+from lakehouse_engine.view.table_state import TableState
 from lakehouse_engine.write.create import TableSpec, create_table
 from tests.support.readers import assert_same_rows, read_with_hudi_rs
 
@@ -73,6 +75,26 @@ def test_neither_table_sees_what_becomes_of_the_other(house: Lakehouse) -> None:
     assert_same_rows(content(held(house).table("s.orders")), seen)
     assert held(house).tables("s") == ["s.orders"]
     assert house.tables("s") == []
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_indexes_of_the_copy_are_its_own(house: Lakehouse, version: str) -> None:
+    statistics = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
+    options = {"properties": {**statistics, "hoodie.index.type": "RECORD_INDEX", "hoodie.write.table.version": version}}
+    kind = house.table("s.orders").config.table_type.value
+    table = house.create_table("s.indexed", schema=SCHEMA, record_key=["id"], table_type="mor" if "MERGE" in kind else "cow", **options)
+    table.upsert(rows(*range(6), n=1))
+    table.upsert(rows(2, 3, n=2))
+    house.copy_table("s.indexed", HELD)
+    copied = house.with_tables_in(HELD, {"s.indexed"}).table("s.indexed")
+    assert copied.config.metadata_partitions == table.config.metadata_partitions
+    written = copied.upsert(rows(0, 7, n=9))
+    assert (written.updates, written.inserts) == (1, 1)
+    assert str(written.index).startswith("GLOBAL_RECORD_LEVEL_INDEX")
+    copied.compact() if "MERGE" in kind else copied.clean(retain_commits=1)
+    table.upsert(rows(1, 8, n=3))
+    for one in (copied, table):
+        assert check_metadata_table(TableState.load(one.storage)).findings == ()
 
 
 def test_copy_takes_no_room_for_data(house: Lakehouse) -> None:

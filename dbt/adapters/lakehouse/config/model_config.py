@@ -33,6 +33,7 @@ INDEXES = ("auto", "simple", "global_simple", "bloom", "global_bloom", "bucket",
 TABLE_VERSIONS = ("6", "8", "9")
 SCHEMA_CHANGES = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 DUPLICATES = ("latest", "error")
+_DUPLICATES_KEY = "lakehouse.duplicate.source.keys"
 COLUMNS = ("unique_key", "ordering_fields", "precombine_field", "partition_by", "merge_update_columns", "merge_exclude_columns")
 """Configs that name columns."""
 FLAGS = ("hive_style_partitioning", "audit", *SKIPPED_STEPS)
@@ -144,7 +145,7 @@ class ModelConfig:
         if self.index != "auto":
             chosen["hoodie.index.type"] = self.index.upper()
         if self.record_key and self.on_duplicate_source_keys:
-            chosen["lakehouse.duplicate.source.keys"] = self.on_duplicate_source_keys.upper()
+            chosen[_DUPLICATES_KEY] = self.on_duplicate_source_keys.upper()
         return chosen
 
 
@@ -218,7 +219,7 @@ def _value_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     yield from _materialized_findings(name, config)
     if config.get("materialized") == EXTERNAL:
         yield from external_findings(name, config)
-    yield from _hoodie_findings(name, config.get("hoodie"))
+    yield from _hoodie_findings(name, config, config.get("hoodie"))
     yield from service_findings(name, config)
     yield from metadata_findings(name, config)
     yield from _unavailable_findings(name, config)
@@ -288,8 +289,9 @@ def _key_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     materialized = config.get("materialized")
     if (ordering or older) and materialized in ("table", "incremental", "materialized_view") and not names(config.get("unique_key")):
         yield f"{name}: ordering_fields says which of two records with one key wins; it needs a unique_key"
-    if len(ordering or older) > 1:
-        yield f"{name}: a table keeps one ordering field, not {list(ordering or older)}; combine them into one column"
+    if len(ordering or older) > 1 and str(config.get("table_version")).strip() not in ("8", "9"):
+        several = list(ordering or older)
+        yield f"{name}: a table of version 6 keeps one ordering field, not {several}; say table_version 8 or 9, or combine them"
     yield from _need_findings(name, config)
     if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
         yield f"{name}: give merge_update_columns or merge_exclude_columns, not both"
@@ -315,6 +317,8 @@ def _need_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _strategy_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+    if config.get("materialized") == "table" and config.get("delete_condition"):
+        yield f"{name}: delete_condition belongs to incremental models, and a 'table' is built of all rows: leave them out in its query"
     if config.get("materialized") != "incremental":
         return
     strategy = strategy_of(config)
@@ -375,7 +379,7 @@ def strategy_findings(name: str, config: Mapping[str, Any], macros: Collection[s
         yield f"{name}: incremental_strategy '{strategy}' is not known; did you mean '{near}'?"
 
 
-def _hoodie_findings(name: str, hoodie: Any) -> Iterator[str]:
+def _hoodie_findings(name: str, config: Mapping[str, Any], hoodie: Any) -> Iterator[str]:
     if hoodie is None:
         return
     if not isinstance(hoodie, Mapping):
@@ -384,6 +388,8 @@ def _hoodie_findings(name: str, hoodie: Any) -> Iterator[str]:
     for key in hoodie:
         if key in CONFIG_OF_OPTION:
             yield f"{name}: '{key}' is said by the config '{CONFIG_OF_OPTION[key]}'; use that one"
+    if _DUPLICATES_KEY in hoodie and config.get("on_duplicate_source_keys") is not None:
+        yield f"{name}: '{_DUPLICATES_KEY}' is said by the config 'on_duplicate_source_keys'; use one of them"
 
 
 def _unavailable_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:

@@ -49,6 +49,12 @@ CLUSTERING_TRIGGERS = {
     "none": {"hoodie.clustering.inline": "false"},
 }
 """As `COMPACTION_MODES`, of a clustering."""
+CLEAN_POLICIES = {
+    "commits_retained": "keep_latest_commits",
+    "fileversions_retained": "keep_latest_file_versions",
+    "hours_retained": "keep_latest_by_hours",
+}
+"""What a clean keeps by, and the policy that looks at it: the one given says the policy."""
 LAYOUTS = ("linear", "z_order", "z-order", "zorder", "hilbert")
 
 
@@ -67,8 +73,14 @@ def service_options(config: Mapping[str, Any]) -> dict[str, str]:
         if service == "clustering" and given:
             chosen |= CLUSTERING_TRIGGERS[_trigger(given)]
             given = {**given, "order_by": _joined(given.get("order_by"))}
+        if service == "cleaning" and given.get("policy") is None and (kept_by := _retained(given)):
+            given = {**given, "policy": CLEAN_POLICIES[kept_by[0]]}
         chosen |= texts({keys[key]: value for key, value in given.items() if keys[key]})
     return chosen
+
+
+def _retained(cleaning: Mapping[str, Any]) -> list[str]:
+    return [key for key in CLEAN_POLICIES if cleaning.get(key) is not None]
 
 
 def _trigger(clustering: Mapping[str, Any]) -> str:
@@ -106,8 +118,19 @@ def service_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: compaction mode '{mode}' is not one of {', '.join(COMPACTION_MODES)}"
     if compaction and not _is_mor(config):
         yield f"{name}: compaction is for table_type 'mor'; a copy-on-write table has nothing to compact"
-    clustering = config.get("clustering")
+    if compaction.get("seconds") is not None and compaction.get("trigger") is None:
+        yield f"{name}: compaction seconds count with a trigger of them: time_elapsed, num_and_time or num_or_time"
+    clustering, cleaning = config.get("clustering"), config.get("cleaning")
     yield from _clustering_findings(name, clustering if isinstance(clustering, Mapping) else {})
+    yield from _cleaning_findings(name, cleaning if isinstance(cleaning, Mapping) else {})
+
+
+def _cleaning_findings(name: str, cleaning: Mapping[str, Any]) -> Iterator[str]:
+    given, policy = _retained(cleaning), cleaning.get("policy")
+    if policy is None and len(given) > 1:
+        yield f"{name}: cleaning keeps by one policy, and {' and '.join(given)} are of several; keep one, or name the policy"
+    elif policy is not None and given and str(policy).lower() not in (CLEAN_POLICIES[key] for key in given):
+        yield f"{name}: cleaning policy '{policy}' does not look at {given[0]}, which is for {CLEAN_POLICIES[given[0]]}"
 
 
 def _clustering_findings(name: str, clustering: Mapping[str, Any]) -> Iterator[str]:

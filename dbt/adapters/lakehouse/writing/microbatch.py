@@ -34,7 +34,8 @@ def merged(responses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     newest, oldest = (wrote[-1], wrote[0]) if wrote else (given[-1], given[0])
     sums = {name: sum(int(one.get(name) or 0) for one in given) for name in _COUNTS}
     instants = {"instants": [one["instant"] for one in wrote]} if wrote else {}
-    return {**newest, **{key: oldest[key] for key in ("previous_instant",) if key in oldest}, **sums, **instants}
+    before = {key: oldest.get(key) for key in ("previous_instant",) if key in newest}
+    return {**newest, **before, **sums, **instants}
 
 
 def mend_batches() -> None:

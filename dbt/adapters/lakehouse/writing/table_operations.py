@@ -296,19 +296,22 @@ def _repair(table: Any, given: Mapping[str, Any]) -> Rows:
     return rows or [{"result": "in order", "disorder": None, "what": None, "message": None}]
 
 
+_WHOLE = "whole"
+
+
 def unsolved(operation: str, rows: Rows) -> list[str]:
-    """Findings that make a repair a failure although it ran: a person has to act on them."""
+    """Findings that make an operation a failure although it ran: a person has to act on them."""
+    if operation == "verify":
+        return [row["result"] for row in rows if row["result"] != _WHOLE]
     if operation != "repair":
         return []
     return [f"{row['what']}: {row['message']}" for row in rows if row["result"] == "left" and api.health.is_unsolved(row["disorder"])]
 
 
 def _verify(table: Any, given: Mapping[str, Any]) -> Rows:
-    """Raises `DbtRuntimeError` with what is wrong and the way out, if anything is."""
+    """One row for each thing that is wrong, with the way out; `unsolved` makes them failures."""
     instant, wrong = api.health.findings(table, quick=flag(given, "quick"))
-    if wrong:
-        raise DbtRuntimeError("; ".join(wrong))
-    return [{"instant": instant, "result": "whole"}]
+    return [{"instant": instant, "result": one} for one in wrong or [_WHOLE]]
 
 
 OPERATIONS: dict[str, Operation] = {

@@ -57,6 +57,15 @@ def test_a_dry_run_has_the_plan_and_changes_nothing(table: HoodieTable) -> None:
     assert len(table.timeline) == before
 
 
+def test_a_dry_run_of_both_shows_the_pending_plan_that_would_be_run(table: HoodieTable) -> None:
+    planned = table.cluster("schedule", order_by=["v"])
+    shown = table.cluster(dry_run=True)
+    assert (shown.instant, shown.groups, shown.state, shown.dry_run) == (planned.instant, planned.groups, "planned", True)
+    assert table.cluster().instant == planned.instant
+    shown = table.cluster(dry_run=True)
+    assert (shown.instant, shown.state, shown.dry_run) == (None, "none", True)
+
+
 def test_partitions_are_named_by_path_or_values(table: HoodieTable) -> None:
     table.cluster(order_by=["v"], partitions=["day=2024-10-04"])
     assert clustered(table) == ["day=2024-10-04"]

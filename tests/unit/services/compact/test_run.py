@@ -188,8 +188,11 @@ def test_a_dry_run_shows_the_pending_plan(tmp_path: Path) -> None:
     table = table_with_logs(tmp_path)
     planned = schedule_now(table)
     before = files(table)
-    result = run_now(table, dry_run=True)
-    assert (result.instant, result.operations, result.state, result.dry_run) == (planned.instant, planned.operations, "planned", True)
+    both = schedule_and_run(
+        storage_of(table), CompactionOptions(), WriteOptions(), LocalRunner(1), lock_timeout_ms=TIMEOUT_MS, dry_run=True
+    )
+    for result in (run_now(table, dry_run=True), both):
+        assert (result.instant, result.operations, result.state, result.dry_run) == (planned.instant, planned.operations, "planned", True)
     assert files(table) == before
 
 

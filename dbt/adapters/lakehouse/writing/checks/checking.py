@@ -97,8 +97,10 @@ def check_shape(model: str, stored: StoredTable, wanted: TableShape, options: Ma
         ("table_type", (mine.table_type,), (wanted.table_type,)),
     ):
         if not same_names(built, asked):
+            by_strategy = "record key" in config and not (built and asked)
+            why = " (the strategy 'merge' keeps rows by their unique_key, append and the others by generated keys)" if by_strategy else ""
             raise DbtDatabaseError(
-                f"{model}: {config} is {list(asked) or 'none'} but the table was built with {list(built) or 'none'}; {rebuild}"
+                f"{model}: {config} is {list(asked) or 'none'} but the table was built with {list(built) or 'none'}{why}; {rebuild}"
             )
     if wanted.partition_by and mine.hive_style != wanted.hive_style:
         raise DbtDatabaseError(
