@@ -291,7 +291,10 @@ def reduce_batch(
     kept = latest_per_key(identity, ordering.offered(table), earliest=earliest)
     dropped = len(keys) - len(kept)
     if dropped and policy == "ERROR":
-        raise DuplicateKeyError(f"{dropped} rows of the batch have a key that another row has too, for example {_repeated(identity)}")
+        raise DuplicateKeyError(
+            f"{dropped} rows of the batch have a key that another row has too, for example {_repeated(identity)}; leave them out, or let"
+            " the latest of each key stay (lakehouse.duplicate.source.keys=LATEST)"
+        )
     if not dropped:
         return Batch(source, numbers, keys, paths, 0)
     if merger is not None and merger.losers_matter:
