@@ -174,11 +174,11 @@ class HoodieTable(TableServices):
 
         Stores rows that are marked as deletions, as Hudi does, unless `drop_deletions=True`; every other operation leaves them out.
         """
-        return self._write(WriteOperationType.BULK_INSERT, data, arguments)
+        return self._write("bulk_insert", WriteOperationType.BULK_INSERT, data, arguments)
 
     def insert(self, data: Any, **arguments: Any) -> WriteResult:
         """Add rows, filling small files. Does not compare keys with stored ones."""
-        return self._write(WriteOperationType.INSERT, data, arguments)
+        return self._write("insert", WriteOperationType.INSERT, data, arguments)
 
     def upsert(
         self, data: Any, *, merge_update_columns: Sequence[str] | None = None, delete_keys: Any = None, **arguments: Any
@@ -189,6 +189,7 @@ class HoodieTable(TableServices):
         delete in the same commit; if they have ordering columns too, an older one deletes nothing.
         """
         return self._write(
+            "upsert",
             WriteOperationType.UPSERT,
             data,
             arguments,
@@ -204,32 +205,32 @@ class HoodieTable(TableServices):
         ones. Raises `ChangedSinceReadError` if a row to delete is no longer stored, for example because another writer changed it; with
         `missing="ignore"` the others are deleted, and all of `data` is added.
         """
-        return self._write(WriteOperationType.UPSERT, data, arguments, replaced_rows=replaced, missing=missing)
+        return self._write("replace_rows", WriteOperationType.UPSERT, data, arguments, replaced_rows=replaced, missing=missing)
 
     def delete(self, keys: Any, **arguments: Any) -> WriteResult:
         """Delete rows by key; `keys` has the key columns (and the partition columns unless the index is global)."""
-        return self._write(WriteOperationType.DELETE, keys, arguments)
+        return self._write("delete", WriteOperationType.DELETE, keys, arguments)
 
     def insert_overwrite(
         self, data: Any, *, replace_partitions: Sequence[str | Mapping[str, Any]] = (), **arguments: Any
     ) -> WriteResult:
         """Replace the partitions in which `data` has rows, and those named in `replace_partitions`."""
         paths = partition_paths_of(self.config, replace_partitions, self.schema)
-        return self._write(WriteOperationType.INSERT_OVERWRITE, data, arguments, partitions=paths)
+        return self._write("insert_overwrite", WriteOperationType.INSERT_OVERWRITE, data, arguments, partitions=paths)
 
     def insert_overwrite_table(self, data: Any, **arguments: Any) -> WriteResult:
         """Replace all rows in one commit; history stays. With `replace_schema=True`, `data` may have other columns."""
-        return self._write(WriteOperationType.INSERT_OVERWRITE_TABLE, data, arguments)
+        return self._write("insert_overwrite_table", WriteOperationType.INSERT_OVERWRITE_TABLE, data, arguments)
 
     def delete_partitions(self, partitions: Sequence[str | Mapping[str, Any]], **arguments: Any) -> WriteResult:
         """Drop whole partitions: paths (`day=2026-11-21`) or mappings of partition column to value."""
         paths = partition_paths_of(self.config, partitions, self.schema)
-        return self._write(WriteOperationType.DELETE_PARTITION, None, arguments, partitions=paths)
+        return self._write("delete_partitions", WriteOperationType.DELETE_PARTITION, None, arguments, partitions=paths)
 
-    def _write(self, operation: WriteOperationType, data: Any, given: Mapping[str, Any], **own: Any) -> WriteResult:
-        """One write: `given` has the arguments that all writes take, `own` those that the operation names."""
+    def _write(self, method: str, operation: WriteOperationType, data: Any, given: Mapping[str, Any], **own: Any) -> WriteResult:
+        """One write: `given` has the arguments that all methods take, `own` those that `method` names."""
         check_writable(self._storage)
-        _check_arguments(operation, given)
+        _check_arguments(method, given)
         options = check("options", "Mapping[str, Any] | None", given.get("options"))
         extra_metadata = check("extra_metadata", "Mapping[str, Any] | None", given.get("extra_metadata"))
         effective = self._effective_now(options or {})
@@ -287,17 +288,18 @@ _OF_OPERATIONS = frozenset({"operation", "data", "delete_keys", "replaced_rows",
 """What only methods fill in that name it themselves."""
 _ARGUMENTS = (frozenset(one.name for one in fields(WriteRequest)) - _OF_OPERATIONS) | _FOR_ALL
 _NAMED = {
-    WriteOperationType.UPSERT: {"merge_update_columns", "delete_keys"},
-    WriteOperationType.INSERT_OVERWRITE: {"replace_partitions"},
+    "upsert": {"merge_update_columns", "delete_keys"},
+    "replace_rows": {"replaced", "missing"},
+    "insert_overwrite": {"replace_partitions"},
 }
 
 
-def _check_arguments(operation: WriteOperationType, given: Mapping[str, Any]) -> None:
+def _check_arguments(method: str, given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in _ARGUMENTS:
-            near = get_close_matches(name, _ARGUMENTS | _NAMED.get(operation, set()), n=1)
+            near = get_close_matches(name, _ARGUMENTS | _NAMED.get(method, set()), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{operation.value.lower()}() got an unexpected keyword argument {name!r}{hint}")
+            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{hint}")
     for name in ("replace_schema", "redefines", "given_keys", "as_given", "single_rows", "drop_deletions"):
         if name in given:
             check(name, "bool", given[name])

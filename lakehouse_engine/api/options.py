@@ -12,10 +12,11 @@ from lakehouse_engine.options import (
     ServiceOptions,
     WriteOptions,
     check_known,
+    layered,
 )
 from lakehouse_engine.options.files import FilesRead, checked_options, files_read
 
-__all__ = ["FilesRead", "checked_options", "conflict_retries", "files_read", "lock_timeout", "option_findings", "tuning_options"]
+__all__ = ["FilesRead", "checked_options", "conflict_retries", "files_read", "layered", "lock_timeout", "option_findings", "tuning_options"]
 
 
 def option_findings(hoodie: Mapping[str, Any]) -> list[str]:

@@ -1,14 +1,15 @@
 """Copies a table with its history: the same instants and data files under another directory.
 
 Hudi's data files, logs and instant files are written once, so two tables can share them, and so can their metadata tables.
-`hoodie.properties`, which may change in place, are copied. Files of running processes (locks, heartbeats, markers, incomplete instants) are
-left behind.
+`hoodie.properties` and definitions of indexes, which may change in place, are copied. Files of running processes (locks, heartbeats,
+markers, incomplete instants) are left behind.
 """
 
 from __future__ import annotations
 
 from lakehouse_engine.commit.expected import ExpectedState
 from lakehouse_engine.format.file_names import TEMP_FOLDER
+from lakehouse_engine.format.metadata_table.definitions import DEFINITIONS_PATH
 from lakehouse_engine.metadata_table.table import METADATA_TABLE
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.storage.base import Storage
@@ -23,7 +24,7 @@ from lakehouse_engine.view.table_state import TableState
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
 _OF_PROCESSES = (TEMP_FOLDER, HEARTBEATS, LOCK_FILE.rpartition("/")[0])
 _LEFT = tuple(f"{table}{folder}/" for table in ("", f"{METADATA_TABLE}/") for folder in _OF_PROCESSES)
-_CHANGES_IN_PLACE = f"{METADATA_TABLE}/{PROPERTIES}"
+_CHANGE_IN_PLACE = (f"{METADATA_TABLE}/{PROPERTIES}", DEFINITIONS_PATH)
 
 
 def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms: int) -> ExpectedState:
@@ -43,7 +44,7 @@ def copy_table(warehouse: Storage, source: str, target: str, *, lock_timeout_ms:
                 continue
             if any(one in path.rpartition("/")[2] for one in writing):
                 continue  # a file that is being made
-            if path == _CHANGES_IN_PLACE or not link_file(warehouse, file.path, warehouse, f"{target}/{path}"):
+            if path in _CHANGE_IN_PLACE or not link_file(warehouse, file.path, warehouse, f"{target}/{path}"):
                 copy_file(warehouse, file.path, warehouse, f"{target}/{path}", size=file.size)
         warehouse.create(f"{target}/{PROPERTIES}", table.read(PROPERTIES))
     return ExpectedState.of(state)

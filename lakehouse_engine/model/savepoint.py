@@ -9,9 +9,9 @@ from lakehouse_engine.errors import OptionError, SavepointError
 from lakehouse_engine.model.instant import as_of_instant_time
 
 LATEST = "latest"
+"""Name that means the newest savepoint."""
 EARLIEST = "earliest"
 """Where an incremental read of all commits begins."""
-"""Name that means the newest savepoint."""
 
 _BACK = re.compile(r"-[0-9]+")
 _NAMED = re.compile(r"\[([^\[\]\n]+)\](?: (.*))?", re.DOTALL)

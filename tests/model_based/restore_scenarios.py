@@ -205,8 +205,7 @@ class Cell:
         timeline = ActiveTimeline(state.storage, state.format)
         time = InstantClock("UTC").next(state.timeline)
         plan = HoodieRequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=_clustering(state.storage, pieces), version=1)
-        action = Action.CLUSTERING if state.format.orders_by_completion else Action.REPLACE_COMMIT
-        instant = timeline.create_requested(Instant(time, action, State.REQUESTED), encode_plan(plan))
+        instant = timeline.create_requested(Instant(time, state.format.clustering_action, State.REQUESTED), encode_plan(plan))
         if complete:
             instant = timeline.to_inflight(instant)
             stats = [self._rewrite(piece, time) for piece in pieces]

@@ -322,14 +322,17 @@ def test_a_count_that_is_none_says_what_was_expected(table: HoodieTable, tmp_pat
         ("upsert", "partitions", "'partitions'"),
         ("insert_overwrite", "partitions", "'partitions'; did you mean 'replace_partitions'"),
         ("insert", "replaced_rows", "'replaced_rows'"),
+        ("delete_partitions", "delete_keys", "'delete_keys'$"),
     ],
 )
 def test_an_argument_of_another_write_is_refused(table: HoodieTable, tmp_path: Path, write: str, argument: str, said: str) -> None:
     before = files_below(tmp_path)
     with pytest.raises(TypeError, match=rf"^{write}\(\) got an unexpected keyword argument {said}"):
-        getattr(table, write)(good("x"), **{argument: good("x")})
+        getattr(table, write)([] if write == "delete_partitions" else good("x"), **{argument: good("x")})
     with pytest.raises(OptionError, match="expected_instant"):
-        getattr(table, write)(good("x"), expected="20260101000000000")
+        getattr(table, write)([] if write == "delete_partitions" else good("x"), expected="20260101000000000")
+    with pytest.raises(TypeError, match=r"^replace_rows\(\) got an unexpected keyword argument 'delete_keys'$"):
+        table.replace_rows(good("x"), replaced=good("x"), delete_keys=good("x"))
     assert files_below(tmp_path) == before
 
 

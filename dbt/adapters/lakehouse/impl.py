@@ -30,7 +30,7 @@ from dbt.adapters.lakehouse.config.dispatch import ask_adapter_first, ask_databr
 from dbt.adapters.lakehouse.config.external_config import ExternalConfig, check_places
 from dbt.adapters.lakehouse.config.model_config import STRATEGIES, LakehouseConfig, ModelConfig
 from dbt.adapters.lakehouse.config.place import project_folder
-from dbt.adapters.lakehouse.config.validation import check_all, check_nodes, check_profile, check_sources, check_threads
+from dbt.adapters.lakehouse.config.validation import CHECKED, check_all, check_nodes, check_profile, check_sources, check_threads
 from dbt.adapters.lakehouse.environments import environment_of
 from dbt.adapters.lakehouse.operations import Report, check_arguments, operate
 from dbt.adapters.lakehouse.reading.introspection import keep_comments, store_view
@@ -68,7 +68,8 @@ RUNS_SQL = frozenset({"build", "clone", "retry", "run", "show", "snapshot", "tes
 
 def _note_tuning(defaults: Mapping[str, str], nodes: Mapping[str, Any]) -> None:
     """Say once which `hoodie.*` keys have no effect, as they tune Hudi's own execution."""
-    found = {key for given in (defaults, *(node.config.get("hoodie") or {} for node in nodes.values())) for key in tuning_options(given)}
+    checked = [node.config.get("hoodie") or {} for node in nodes.values() if str(node.resource_type) in CHECKED]
+    found = {key for given in (defaults, *checked) for key in tuning_options(given)}
     if found:
         logger.info(f"without effect here, as they tune Hudi's own execution: {', '.join(sorted(found))}")
 

@@ -59,7 +59,7 @@ class Clustering:
     @classmethod
     def of(
         cls,
-        layout: TableFormat,
+        table_format: TableFormat,
         options: ClusteringOptions,
         write_options: WriteOptions,
         *,
@@ -67,7 +67,7 @@ class Clustering:
         when_due: bool = False,
     ) -> Clustering:
         """Service for a table of this format."""
-        kind = Kind(layout.clustering_action, WriteOperationType.CLUSTER, "clustering", ClusteringError)
+        kind = Kind(table_format.clustering_action, WriteOperationType.CLUSTER, "clustering", ClusteringError)
         return cls(kind, options, write_options, None if only is None else tuple(only), when_due)
 
     @property

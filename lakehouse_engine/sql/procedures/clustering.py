@@ -41,7 +41,7 @@ def _run_clustering(table: TableServices, values: Values) -> Rows:
     planned = next((name for name in _PLANNED if values[name] is not None), None)
     if planned is not None and (op == "run" or values["instants"] is not None):
         raise OptionError(f"CALL run_clustering: {planned} is for a plan that is made; op => 'execute' and instants run those there are")
-    for step, instant in _steps(table, op, values["instants"]):
+    for step, instant in _steps(table, op, values["instants"], dry_run=values["dry_run"]):
         arguments = {} if step == "run" else _asked(table, values)
         done = table.cluster(step, instant=instant, dry_run=values["dry_run"], options=values["options"], **arguments)
         if done.instant is not None or done.groups:
@@ -49,8 +49,10 @@ def _run_clustering(table: TableServices, values: Values) -> Rows:
             yield done.instant, len(done.groups), done.state.upper(), partitions, done.files_planned, done.files_created, done.rows_written
 
 
-def _steps(table: TableServices, op: str, instants: str | None) -> list[tuple[str, str | None]]:
-    """Calls of `cluster`. Named instants are run, and nothing is scheduled."""
+def _steps(table: TableServices, op: str, instants: str | None, *, dry_run: bool) -> list[tuple[str, str | None]]:
+    """Calls of `cluster`. Named instants are run, and nothing is scheduled. In a dry run, which leaves pending plans, the last call only
+    plans.
+    """
     state = table.state
     pending = [one.requested_time for one in pending_plans(state, state.format.clustering_action)]
     if instants is not None:
@@ -60,7 +62,8 @@ def _steps(table: TableServices, op: str, instants: str | None) -> list[tuple[st
     if op == "schedule":
         return [("schedule", None)]
     runs: list[tuple[str, str | None]] = [("run", time) for time in pending]
-    return (runs or [("run", None)]) if op == "run" else [*runs, ("schedule_and_run", None)]
+    last = "schedule" if dry_run and runs else "schedule_and_run"
+    return (runs or [("run", None)]) if op == "run" else [*runs, (last, None)]
 
 
 def _asked(table: TableServices, values: Values) -> dict[str, Any]:

@@ -84,14 +84,14 @@ def _run_compaction(table: TableServices, values: Values) -> Rows:
     op = _COMPACTION_OPS.get(values["op"].lower())
     if op is None:
         raise OptionError(f"CALL run_compaction: op => {values['op']!r} is not one of run, schedule, execute, scheduleAndExecute")
-    for step, instant in _steps(table, op, values["timestamp"]):
+    for step, instant in _steps(table, op, values["timestamp"], dry_run=values["dry_run"]):
         done = table.compact(step, instant=instant, dry_run=values["dry_run"], options=values["options"])
         if done.instant is not None or done.operations:
             yield done.instant, len(done.operations), done.state.upper(), done.rows_written, done.bytes_written
 
 
-def _steps(table: TableServices, op: str, timestamp: str | None) -> list[tuple[str, str | None]]:
-    """Calls `compact` for each compaction, oldest first."""
+def _steps(table: TableServices, op: str, timestamp: str | None, *, dry_run: bool) -> list[tuple[str, str | None]]:
+    """Calls `compact` for each compaction, oldest first. In a dry run, which leaves pending plans, the last call only plans."""
     if timestamp is not None:
         return [("run", timestamp)]
     if op == "schedule":
@@ -99,7 +99,8 @@ def _steps(table: TableServices, op: str, timestamp: str | None) -> list[tuple[s
     pending: list[tuple[str, str | None]] = [("run", one.requested_time) for one in pending_plans(table.state, Action.COMPACTION)]
     if op == "execute":
         return pending or [("run", None)]
-    return pending if op == "run" and pending else [*pending, ("schedule_and_run", None)]
+    last = "schedule" if dry_run and pending else "schedule_and_run"
+    return pending if op == "run" and pending else [*pending, (last, None)]
 
 
 def _run_clean(table: TableServices, values: Values) -> Rows:

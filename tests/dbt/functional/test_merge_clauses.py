@@ -71,6 +71,14 @@ class TestMergeClauses(Changing):
         deleting = "ordering_fields='v', delete_condition=\"s = 'D'\", not_matched_by_source_action='delete'"
         assert self.merged(project, deleting, "1, 0, 'D'", "2, 9, 'D'", "3, 9, 'x'") == [(1, 1, "a"), (3, 9, "x")]
 
+    def test_several_ordering_fields_are_compared_one_after_the_other(self, project):
+        ordered = "table_version=9, ordering_fields=['v', 's'], not_matched_by_source_action=\"update set v = v + 1, s = ''\""
+        found = self.merged(project, ordered, "1, 9, 'x'")
+        assert found == [(1, 9, "x"), (2, 3, ""), (3, 4, ""), (4, None, "")]
+        self.first(project, f"{MERGE}, {ordered}", values("id, v, s", *FIRST))
+        self.write(project, f"{MERGE}, {ordered.replace('v + 1', 'v')}", values("id, v, s", "1, 9, 'x'"))
+        assert "sets the ordering field 'v, s' to an older value in 2 row(s)" in self.fails()
+
     def test_a_deletion_is_a_matched_row_and_the_sides_may_have_other_names(self, project):
         clauses = "source_alias='s', target_alias='t', delete_condition=\"s.s = 'D'\", matched_condition='t.v < 2'"
         assert [row[0] for row in self.merged(project, clauses, "1, 9, 'D'", "2, 9, 'D'", "5, 9, 'D'")] == [2, 3, 4]

@@ -107,13 +107,19 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
     [
         ({"fileversions_retained": 1}, "keep_latest_file_versions"),
         ({"hours_retained": 48}, "keep_latest_by_hours"),
-        ({"commits_retained": 1}, "keep_latest_commits"),
+        ({"commits_retained": 1}, None),
         ({"policy": "keep_latest_by_hours", "hours_retained": 1}, "keep_latest_by_hours"),
         ({"automatic": True}, None),
     ],
 )
 def test_what_a_clean_keeps_by_says_its_policy(cleaning: dict[str, Any], policy: str | None) -> None:
     assert ModelConfig.from_config("m", config(cleaning=cleaning)).options.get("hoodie.clean.policy") == policy
+
+
+def test_an_option_wins_over_a_short_name_by_its_older_name_too() -> None:
+    older = {"hoodie.cleaner.policy": "KEEP_LATEST_COMMITS", "hoodie.cleaner.commits.retained": 3}
+    found = ModelConfig.from_config("m", config(cleaning={"hours_retained": 2}, hoodie=older)).options
+    assert (found["hoodie.clean.policy"], found["hoodie.clean.commits.retained"]) == ("KEEP_LATEST_COMMITS", "3")
 
 
 def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
@@ -197,6 +203,7 @@ def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
             "does not look at hours_retained, which is for keep_latest_by_hours",
         ),
         (config(table_type="mor", compaction={"seconds": 60}), "compaction seconds count with a trigger of them: time_elapsed"),
+        (config(table_type="mor", compaction={"seconds": 60, "trigger": "num_commits"}), "compaction seconds count"),
         ({"materialized": "table", "unique_key": "id", "delete_condition": "gone"}, "belongs to incremental models"),
         (
             config(unique_key="id", on_duplicate_source_keys="latest", hoodie={"lakehouse.duplicate.source.keys": "ERROR"}),

@@ -51,6 +51,17 @@ def test_commands_without_data_do_not_load_pyspark_and_leave_nothing(project: Pa
     assert {path.name for path in project.iterdir()} <= {"models", "dbt_project.yml", "profiles.yml", "target", "logs"}
 
 
+def test_tuning_of_hudi_is_noted_once_and_configs_of_tests_are_their_own(project: Path) -> None:
+    key = "hoodie.upsert.shuffle.parallelism"
+    for name in ("facts", "more"):
+        (project / "models" / f"{name}.sql").write_text("{{ config(materialized='table', hoodie={'" + key + "': 4}) }} select 1 as id")
+    (project / "tests").mkdir()
+    (project / "tests" / "none.sql").write_text("{{ config(hoodie='text') }} select * from {{ ref('facts') }} where id > 1")
+    answer = dbt(project, "parse")
+    assert answer.returncode == 0, answer.stdout
+    assert answer.stdout.count(f"without effect here, as they tune Hudi's own execution: {key}") == 1
+
+
 def test_a_mistyped_config_is_refused_with_the_models_name(project: Path) -> None:
     (project / "models" / "facts.sql").write_text("{{ config(materialized='table', parttion_by='id') }} select 1 as id")
     answer = dbt(project, "parse,compile")

@@ -424,6 +424,8 @@ def test_what_waits_to_be_compacted_is_not_passed_by(tmp_path: Path, op: str, st
     made.upsert(pa.table({"id": [1], "n": [1], "day": ["x"]}, schema=schema))
     (planned,) = rows(made, "call run_compaction('schedule', 'a.b')")
     made.upsert(pa.table({"id": [2], "n": [2], "day": ["y"]}, schema=schema))
+    shown = rows(made, f"call run_compaction('{op}', 'a.b', dry_run => true)")
+    assert [(row["timestamp"], row["state"]) for row in shown] == [(planned["timestamp"], "PLANNED"), (None, "PLANNED")][:steps]
     done = rows(made, f"call run_compaction('{op}', 'a.b')")
     assert [row["state"] for row in done] == ["COMPLETED"] * steps
     assert done[0]["timestamp"] == planned["timestamp"]

@@ -22,6 +22,7 @@ from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION, DBT_KEYS, ELSEW
 from dbt.adapters.lakehouse.config.metadata_config import metadata_findings, metadata_options
 from dbt.adapters.lakehouse.config.service_config import default_options, service_findings, service_options, texts
 from dbt.adapters.lakehouse.names import did_you_mean, nearest
+from lakehouse_engine.api.options import layered
 
 STRATEGIES = ("append", "merge", "insert_overwrite", "delete+insert", "replace_where", "microbatch")
 STORED = ("table", "incremental", "snapshot", "seed", "materialized_view")
@@ -134,8 +135,13 @@ class ModelConfig:
             event_time=config.get("event_time") or None,
             deletes_softly=deletes_softly(config),
             purge_after=purge_after(config),
-            hoodie=default_options(config)
-            | {**(defaults or {}), **service_options(config), **metadata_options(config), **texts(config.get("hoodie") or {})},
+            hoodie=layered(
+                default_options(config),
+                defaults or {},
+                service_options(config),
+                metadata_options(config),
+                texts(config.get("hoodie") or {}),
+            ),
         )
 
     @property
@@ -317,8 +323,9 @@ def _need_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _strategy_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    if config.get("materialized") == "table" and config.get("delete_condition"):
-        yield f"{name}: delete_condition belongs to incremental models, and a 'table' is built of all rows: leave them out in its query"
+    if config.get("materialized") in ("table", "materialized_view") and config.get("delete_condition"):
+        kind = config["materialized"]
+        yield f"{name}: delete_condition belongs to incremental models, and a '{kind}' is built of all rows: leave them out in its query"
     if config.get("materialized") != "incremental":
         return
     strategy = strategy_of(config)

@@ -49,12 +49,13 @@ CLUSTERING_TRIGGERS = {
     "none": {"hoodie.clustering.inline": "false"},
 }
 """As `COMPACTION_MODES`, of a clustering."""
+_TRIGGER_KEY = SERVICES["compaction"]["trigger"]
 CLEAN_POLICIES = {
     "commits_retained": "keep_latest_commits",
     "fileversions_retained": "keep_latest_file_versions",
     "hours_retained": "keep_latest_by_hours",
 }
-"""What a clean keeps by, and the policy that looks at it: the one given says the policy."""
+"""What a clean keeps by, and the policy that looks at it. The last two say their policy; the first one's is the default."""
 LAYOUTS = ("linear", "z_order", "z-order", "zorder", "hilbert")
 
 
@@ -73,8 +74,8 @@ def service_options(config: Mapping[str, Any]) -> dict[str, str]:
         if service == "clustering" and given:
             chosen |= CLUSTERING_TRIGGERS[_trigger(given)]
             given = {**given, "order_by": _joined(given.get("order_by"))}
-        if service == "cleaning" and given.get("policy") is None and (kept_by := _retained(given)):
-            given = {**given, "policy": CLEAN_POLICIES[kept_by[0]]}
+        if service == "cleaning" and given.get("policy") is None:
+            given = {**given, "policy": next((CLEAN_POLICIES[key] for key in _retained(given) if key != "commits_retained"), None)}
         chosen |= texts({keys[key]: value for key, value in given.items() if keys[key]})
     return chosen
 
@@ -118,7 +119,9 @@ def service_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: compaction mode '{mode}' is not one of {', '.join(COMPACTION_MODES)}"
     if compaction and not _is_mor(config):
         yield f"{name}: compaction is for table_type 'mor'; a copy-on-write table has nothing to compact"
-    if compaction.get("seconds") is not None and compaction.get("trigger") is None:
+    trigger = texts(config.get("hoodie") or {}).get(_TRIGGER_KEY) if isinstance(config.get("hoodie") or {}, Mapping) else None
+    trigger = (trigger or str(compaction.get("trigger") or "num_commits")).lower()
+    if compaction.get("seconds") is not None and trigger in ("num_commits", "num_commits_after_last_request"):
         yield f"{name}: compaction seconds count with a trigger of them: time_elapsed, num_and_time or num_or_time"
     clustering, cleaning = config.get("clustering"), config.get("cleaning")
     yield from _clustering_findings(name, clustering if isinstance(clustering, Mapping) else {})

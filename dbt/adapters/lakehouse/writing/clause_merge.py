@@ -91,18 +91,23 @@ class ClauseMerge:
                 "(hoodie.datasource.write.payload.class) merges them with stored ones; use 'delete', or build the table without it"
             )
         values = {column.lower(): text for column, text in self.config.clauses.assignments}
-        paths = [(root, path) for root, path in zip(ordering, self._paths, strict=True) if root.lower() in values]
-        for root, path in paths:
+        given, stored, named = [], [], []
+        for root, path in zip(ordering, self._paths, strict=True):
             inside = path.removeprefix(root)
-            older = f"(cast(({values[root.lower()]}) as {self.stored.types[root]})){inside}"
-            stored = f"{quoted(self.config.clauses.target)}.{quoted(root)}{inside}"
-            lost = f"count(case when struct({older}) < struct({stored}) then 1 end)"
-            many = self.house.sql(rows_by_source(self.source, self.target, [lost], self.identity, self.config.clauses)).collect()[0][0]
-            if many:
-                raise DbtDatabaseError(
-                    f"{name}: not_matched_by_source_action sets the ordering field '{path}' to an older value in {many:,} row(s), which "
-                    "would lose to what is stored; set a newer one, or leave it out. Nothing was written"
-                )
+            stored.append(f"{quoted(self.config.clauses.target)}.{quoted(root)}{inside}")
+            is_set = root.lower() in values
+            given.append(f"(cast(({values[root.lower()]}) as {self.stored.types[root]})){inside}" if is_set else stored[-1])
+            named += [path] if is_set else []
+        if not named:
+            return
+        # Several are compared one after the other, as structs are.
+        lost = f"count(case when struct({', '.join(given)}) < struct({', '.join(stored)}) then 1 end)"
+        many = self.house.sql(rows_by_source(self.source, self.target, [lost], self.identity, self.config.clauses)).collect()[0][0]
+        if many:
+            raise DbtDatabaseError(
+                f"{name}: not_matched_by_source_action sets the ordering field '{', '.join(named)}' to an older value in {many:,} row(s), "
+                "which would lose to what is stored; set a newer one, or leave it out. Nothing was written"
+            )
 
     @property
     def _paths(self) -> list[str]:

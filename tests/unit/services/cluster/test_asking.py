@@ -61,6 +61,8 @@ def test_a_dry_run_of_both_shows_the_pending_plan_that_would_be_run(table: Hoodi
     planned = table.cluster("schedule", order_by=["v"])
     shown = table.cluster(dry_run=True)
     assert (shown.instant, shown.groups, shown.state, shown.dry_run) == (planned.instant, planned.groups, "planned", True)
+    (row,) = prepare(Call("run_clustering", (("table", "s.t"), ("dry_run", True)), None)).answer(table).to_pylist()
+    assert (row["timestamp"], row["state"]) == (planned.instant, "PLANNED")
     assert table.cluster().instant == planned.instant
     shown = table.cluster(dry_run=True)
     assert (shown.instant, shown.state, shown.dry_run) == (None, "none", True)
