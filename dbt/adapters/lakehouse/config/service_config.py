@@ -119,8 +119,9 @@ def service_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: compaction mode '{mode}' is not one of {', '.join(COMPACTION_MODES)}"
     if compaction and not _is_mor(config):
         yield f"{name}: compaction is for table_type 'mor'; a copy-on-write table has nothing to compact"
-    trigger = texts(config.get("hoodie") or {}).get(_TRIGGER_KEY) if isinstance(config.get("hoodie") or {}, Mapping) else None
-    trigger = (trigger or str(compaction.get("trigger") or "num_commits")).lower()
+    hoodie = config.get("hoodie")
+    stated = hoodie.get(_TRIGGER_KEY) if isinstance(hoodie, Mapping) else None
+    trigger = str(stated or compaction.get("trigger") or "num_commits").lower()
     if compaction.get("seconds") is not None and trigger in ("num_commits", "num_commits_after_last_request"):
         yield f"{name}: compaction seconds count with a trigger of them: time_elapsed, num_and_time or num_or_time"
     clustering, cleaning = config.get("clustering"), config.get("cleaning")
