@@ -77,7 +77,8 @@ def dropped_on_request(storage: Storage, dropped: Collection[str] | None, *, loc
     """
     config = ConfigStore(storage).read()
     present = set(config.metadata_partitions)
-    if not _may_choose(config) or not present & ({RECORD_INDEX, FILES} if dropped is None else {RECORD_INDEX, FILES} & set(dropped)):
+    going = present if dropped is None else present & set(dropped)
+    if not _may_choose(config) or not going & {RECORD_INDEX, FILES}:
         yield
         return
     before = config.auto_index
