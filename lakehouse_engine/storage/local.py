@@ -28,6 +28,8 @@ _NOT_LINKED = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 """Errors of a link: another file system, one without links, a protected file of another user, too many names."""
 _STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
 """A file was put there meanwhile, or a file system is mounted there."""
+_LOOKS = 100
+"""Readings of a directory in which other processes keep removing files. What goes during the last one counts as absent."""
 _TRIES = 10
 """Attempts to publish a file in a directory that other processes keep removing because it is empty."""
 
@@ -59,7 +61,7 @@ class LocalStorage:
     def list(self, path: str = "") -> Listing:
         relative = check_relative(path)
         with as_storage_errors("list", relative, self.root):
-            return sorted(self._entries(relative), key=lambda entry: entry.path)
+            return self._listed(relative)
 
     def walk(self, path: str = "") -> Listing:
         found: Listing = []
@@ -75,7 +77,7 @@ class LocalStorage:
     def unpublished(self, path: str = "") -> Listing:
         relative = check_relative(path)
         with as_storage_errors("list", relative, self.root):
-            return sorted(self._entries(relative, is_temporary_name), key=lambda entry: entry.path)
+            return self._listed(relative, is_temporary_name)
 
     def head(self, path: str) -> StoredFile | None:
         full = self._inside(path)
@@ -249,20 +251,28 @@ class LocalStorage:
         """Leaves out links to directories too: they may form a loop, and their files are listed at their real place."""
         return ospath.isfile(link) and self._is_inside(link)
 
-    def _entries(self, relative: str, wanted: Callable[[str], bool] = lambda name: not is_hidden_name(name)) -> Iterator[StoredFile]:
-        full = self._inside(relative)
+    def _listed(self, relative: str, wanted: Callable[[str], bool] = lambda name: not is_hidden_name(name)) -> Listing:
+        """What was there at one moment. A file that goes before its size is asked was there when an older one was that is listed: of a
+        timeline that is archived, the middle would be missing. So the directory is read again.
+        """
         prefix = f"{relative}/" if relative else ""
+        for _ in range(_LOOKS):
+            named = list(self._entries(relative, wanted))
+            found = [_stored_file(prefix + entry.name, status) for entry in named if (status := _status(entry)) is not None]
+            if len(found) == len(named):
+                break
+        return sorted(found, key=lambda one: one.path)
+
+    def _entries(self, relative: str, wanted: Callable[[str], bool]) -> Iterator[os.DirEntry[str]]:
+        """Entries of a directory, without links that are broken or lead elsewhere."""
         try:
-            entries = os.scandir(full)
+            entries = os.scandir(self._inside(relative))
         except (FileNotFoundError, NotADirectoryError):
             return
         with entries:
             for entry in entries:
-                if not wanted(entry.name) or (entry.is_symlink() and not self._is_file_inside(entry.path)):
-                    continue
-                # A file may vanish between listing and stat, and a link may be broken: both count as absent.
-                with suppress(FileNotFoundError):
-                    yield _stored_file(prefix + entry.name, entry.stat())
+                if wanted(entry.name) and (not entry.is_symlink() or self._is_file_inside(entry.path)):
+                    yield entry
 
     def _published(self, full: str, data: bytes, publish: Callable[[str], None]) -> None:
         """Let `publish` name a durable file with `data`. Repeats once if another process removed the directory as empty."""
@@ -296,6 +306,14 @@ class LocalStorage:
         # If another process removed the directory, what was made in it is gone.
         with as_storage_errors("make durable", path, self.root), suppress(FileNotFoundError):
             _fsync(directory)
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """None if it went meanwhile."""
+    try:
+        return entry.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _stored_file(path: str, status: os.stat_result) -> StoredFile:

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+from collections.abc import Iterator
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -236,6 +237,39 @@ def test_uri_of_another_scheme_is_refused() -> None:
 
 def test_storage_is_picklable_and_equal_after(storage: LocalStorage) -> None:
     assert pickle.loads(pickle.dumps(storage)) == storage
+
+
+def test_a_listing_is_of_one_moment_while_files_go(storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What archiving removes goes from old to new: a listing that had the oldest file and not the next one would be of no moment."""
+    names = [f"{number}.commit" for number in range(4)]
+    for name in names:
+        storage.create(name, b"x")
+    (root / "link.commit").symlink_to(root / "nowhere")
+    entries, removed = os.scandir, names[:2]
+
+    class Removing:
+        """The directory's entries, oldest first: after the first was looked at, two are removed."""
+
+        def __init__(self, path: str) -> None:
+            with entries(path) as found:
+                self.found = sorted(found, key=lambda entry: entry.name)
+
+        def __enter__(self) -> None:
+            """Nothing is open."""
+
+        def __exit__(self, *error: object) -> None:
+            """Nothing is open."""
+
+        def __iter__(self) -> Iterator[os.DirEntry[str]]:
+            for number, entry in enumerate(self.found):
+                if number == 1 and removed:
+                    os.unlink(root / removed.pop(0))
+                    os.unlink(root / removed.pop(0))
+                yield entry
+
+    monkeypatch.setattr(os, "scandir", Removing)
+    assert [entry.path for entry in storage.list()] == names[2:]
+    assert not removed
 
 
 def test_directory_removed_between_listing_and_use_is_no_error(storage: LocalStorage, root: Path) -> None:
