@@ -40,8 +40,8 @@ class Judge:
 
     def judge(self) -> list[str]:
         """What is wrong, a sentence each; nothing after a good history."""
-        self._to_moments()
         try:
+            self._to_moments()
             self._judge_operations()
             self._replay()
         except Violation as error:
