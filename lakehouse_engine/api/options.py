@@ -15,8 +15,19 @@ from lakehouse_engine.options import (
     layered,
 )
 from lakehouse_engine.options.files import FilesRead, checked_options, files_read
+from lakehouse_engine.options.services import clean_policy_of
 
-__all__ = ["FilesRead", "checked_options", "conflict_retries", "files_read", "layered", "lock_timeout", "option_findings", "tuning_options"]
+__all__ = [
+    "FilesRead",
+    "checked_options",
+    "clean_policy_of",
+    "conflict_retries",
+    "files_read",
+    "layered",
+    "lock_timeout",
+    "option_findings",
+    "tuning_options",
+]
 
 
 def option_findings(hoodie: Mapping[str, Any]) -> list[str]:

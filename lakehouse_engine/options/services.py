@@ -80,13 +80,6 @@ LOG_COMPACTION_BLOCKS = Option(
 # Cleaning
 
 AUTO_CLEAN = Option("hoodie.clean.automatic", boolean, True, "Whether a write cleans when it is done.")
-CLEAN_POLICY = Option(
-    "hoodie.clean.policy",
-    one_of("KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"),
-    "KEEP_LATEST_COMMITS",
-    "What a clean keeps: the files of the last commits, the last versions of every file group, or the files of the last hours.",
-    ("hoodie.cleaner.policy",),
-)
 CLEAN_COMMITS = Option(
     "hoodie.clean.commits.retained", positive, 10, "Commits whose files a clean keeps.", ("hoodie.cleaner.commits.retained",)
 )
@@ -99,6 +92,19 @@ CLEAN_VERSIONS = Option(
 )
 CLEAN_HOURS = Option(
     "hoodie.clean.hours.retained", positive, 24, "Hours whose commits' files a clean keeps.", ("hoodie.cleaner.hours.retained",)
+)
+CLEAN_RETENTION = {
+    "KEEP_LATEST_COMMITS": CLEAN_COMMITS,
+    "KEEP_LATEST_FILE_VERSIONS": CLEAN_VERSIONS,
+    "KEEP_LATEST_BY_HOURS": CLEAN_HOURS,
+}
+"""Policies of a clean, each with the option that says how much it keeps; it looks at no other of them."""
+CLEAN_POLICY = Option(
+    "hoodie.clean.policy",
+    one_of(*CLEAN_RETENTION),
+    "KEEP_LATEST_COMMITS",
+    "What a clean keeps: the files of the last commits, the last versions of every file group, or the files of the last hours.",
+    ("hoodie.cleaner.policy",),
 )
 CLEAN_MAX_COMMITS = Option(
     "hoodie.clean.trigger.max.commits",
@@ -220,6 +226,22 @@ class CleanOptions:
             max_commits=CLEAN_MAX_COMMITS.read(raw),
             incremental=CLEAN_INCREMENTAL.read(raw),
         )
+
+
+def clean_policy_of(given: Mapping[str, Any], names: Mapping[str, str]) -> str | None:
+    """The policy of a clean that looks at the options of `given`: the one that it states, else the one of what it keeps; None if it has
+    neither.
+
+    Keys of `given` are the options' own, not their older names (`layered`); `names` are what the caller calls them. Raises `OptionError`
+    if they are of several policies and none of these is stated.
+    """
+    kept = {policy: option.key for policy, option in CLEAN_RETENTION.items() if given.get(option.key) is not None}
+    stated = CLEAN_POLICY.read(given) if given.get(CLEAN_POLICY.key) is not None else None
+    if stated in kept or not kept or (stated is None and len(kept) == 1):
+        return stated or next(iter(kept), None)
+    told = [f"{names.get(key, key)} ({policy})" for policy, key in kept.items()]
+    told += [f"{names.get(CLEAN_POLICY.key, CLEAN_POLICY.key)} {stated}"] if stated else []
+    raise OptionError(f"a clean keeps by one policy; given: {', '.join(told)}; keep one of them{'' if stated else ', or name the policy'}")
 
 
 @dataclass(frozen=True, slots=True)

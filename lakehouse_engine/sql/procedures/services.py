@@ -9,7 +9,7 @@ from lakehouse_engine.errors import OptionError
 from lakehouse_engine.model.instant import Action
 from lakehouse_engine.model.services import RestoreResult
 from lakehouse_engine.options import layered
-from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_HOURS, CLEAN_POLICY, CLEAN_VERSIONS
+from lakehouse_engine.options.services import CLEAN_COMMITS, CLEAN_HOURS, CLEAN_POLICY, CLEAN_VERSIONS, clean_policy_of
 from lakehouse_engine.services.executor.scheduling import pending_plans
 from lakehouse_engine.sql.procedures.arguments import TABLE, Argument, Kind, Refused
 from lakehouse_engine.sql.procedures.procedure import FLAG, LONG, PATH, TEXT, Rows, Values, procedure
@@ -30,12 +30,13 @@ _COMPACTION_OPS = {
     "execute": "execute",
 }
 """Hudi's words for `op`. `run` runs what is pending, or schedules and runs if nothing is; `execute` schedules nothing."""
-_RETAINED = {
-    "retain_commits": (CLEAN_COMMITS, "KEEP_LATEST_COMMITS"),
-    "file_versions_retained": (CLEAN_VERSIONS, "KEEP_LATEST_FILE_VERSIONS"),
-    "hours_retained": (CLEAN_HOURS, "KEEP_LATEST_BY_HOURS"),
+_OF_CLEAN = {
+    "clean_policy": CLEAN_POLICY.key,
+    "retain_commits": CLEAN_COMMITS.key,
+    "file_versions_retained": CLEAN_VERSIONS.key,
+    "hours_retained": CLEAN_HOURS.key,
 }
-"""Option that each argument sets, and the policy that it belongs to."""
+"""Option that each argument of a clean sets."""
 
 
 def _create_savepoint(table: TableServices, values: Values) -> Rows:
@@ -104,18 +105,15 @@ def _steps(table: TableServices, op: str, timestamp: str | None, *, dry_run: boo
 
 
 def _run_clean(table: TableServices, values: Values) -> Rows:
-    given = [name for name in _RETAINED if values[name] is not None]
-    stated = {"clean_policy": values["clean_policy"], CLEAN_POLICY.key: layered(values["options"]).get(CLEAN_POLICY.key)}
-    policies = {name: policy.upper() for name, policy in stated.items() if policy}
-    kept_by = {_RETAINED[name][1] for name in given}
-    policy = next(iter(policies.values()), "")
-    if len({*policies.values()}) > 1 or (kept_by and (policy not in kept_by if policy else len(given) > 1)):
-        kinds = [f"{name} ({_RETAINED[name][1]})" for name in given] + [f"{name} {value}" for name, value in policies.items()]
-        raise OptionError(f"CALL run_clean: a clean keeps by one policy; given: {', '.join(kinds)}")
-    options = {_RETAINED[name][0].key: values[name] for name in given}
-    if chosen := policy or (_RETAINED[given[0]][1] if given else ""):
-        options[CLEAN_POLICY.key] = chosen
-    done = table.clean(dry_run=values["dry_run"], options=layered(values["options"], options))
+    arguments = {key: values[name] for name, key in _OF_CLEAN.items() if values[name] is not None}
+    options = layered(values["options"], arguments)
+    try:
+        policy = clean_policy_of(options, {key: name for name, key in _OF_CLEAN.items() if key in arguments})
+    except OptionError as error:
+        raise OptionError(f"CALL run_clean: {error}") from error
+    if policy:
+        options[CLEAN_POLICY.key] = policy
+    done = table.clean(dry_run=values["dry_run"], options=options)
     yield done.instant, len(done.files_deleted), done.earliest_retained, done.policy, done.bytes_deleted, "; ".join(done.kept)
 
 

@@ -105,15 +105,18 @@ def test_short_names_of_services_become_hoodie_keys_which_the_profile_does_not_o
 @pytest.mark.parametrize(
     ("cleaning", "policy"),
     [
-        ({"fileversions_retained": 1}, "keep_latest_file_versions"),
-        ({"hours_retained": 48}, "keep_latest_by_hours"),
-        ({"commits_retained": 1}, None),
-        ({"policy": "keep_latest_by_hours", "hours_retained": 1}, "keep_latest_by_hours"),
+        ({"fileversions_retained": 1}, "KEEP_LATEST_FILE_VERSIONS"),
+        ({"hours_retained": 48}, "KEEP_LATEST_BY_HOURS"),
+        ({"commits_retained": 1}, "KEEP_LATEST_COMMITS"),
+        ({"policy": "keep_latest_by_hours", "hours_retained": 1}, "KEEP_LATEST_BY_HOURS"),
         ({"automatic": True}, None),
     ],
 )
 def test_what_a_clean_keeps_by_says_its_policy(cleaning: dict[str, Any], policy: str | None) -> None:
     assert ModelConfig.from_config("m", config(cleaning=cleaning)).options.get("hoodie.clean.policy") == policy
+    if policy:
+        profile = {"hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS" if "COMMITS" in policy else "KEEP_LATEST_COMMITS"}
+        assert ModelConfig.from_config("m", config(cleaning=cleaning), profile).options["hoodie.clean.policy"] == policy
 
 
 def test_an_option_wins_over_a_short_name_by_its_older_name_too() -> None:
@@ -197,13 +200,21 @@ def test_excluded_meta_columns_are_left_out_as_no_merge_changes_them() -> None:
         (config(clustering={"order_by": ["a"], "layout": "spiral"}), "layout 'spiral' is not one of linear, z_order, hilbert"),
         (config(clustering={"layout": "hilbert"}), "layout 'hilbert' needs columns: order_by"),
         (config(grants={"select": ["me"]}), "no users"),
-        (config(cleaning={"hours_retained": 2, "commits_retained": 3}), "commits_retained and hours_retained are of several"),
+        (
+            config(cleaning={"hours_retained": 2, "commits_retained": 3}),
+            r"commits_retained \(KEEP_LATEST_COMMITS\), hours_retained \(.*; keep one of them, or name",
+        ),
         (
             config(cleaning={"policy": "KEEP_LATEST_COMMITS", "hours_retained": 2}),
-            "does not look at hours_retained, which is for keep_latest_by_hours",
+            r"given: hours_retained \(KEEP_LATEST_BY_HOURS\), policy KEEP_LATEST_COMMITS; keep one of them$",
+        ),
+        (
+            config(cleaning={"policy": "KEEP_LATEST"}),
+            "'orders': cleaning policy='KEEP_LATEST' does not parse",
         ),
         (config(table_type="mor", compaction={"seconds": 60}), "compaction seconds count with a trigger of them: time_elapsed"),
         (config(table_type="mor", compaction={"seconds": 60, "trigger": "num_commits"}), "compaction seconds count"),
+        (config(table_type="mor", compaction={"commits": 3, "trigger": "TIME_ELAPSED"}), "compaction commits count with a trigger of them"),
         ({"materialized": "table", "unique_key": "id", "delete_condition": "gone"}, "belongs to incremental models"),
         (
             config(unique_key="id", on_duplicate_source_keys="latest", hoodie={"lakehouse.duplicate.source.keys": "ERROR"}),

@@ -143,10 +143,20 @@ def test_services_that_contradict_each_other_are_refused_with_the_profile_counte
     (project / "models" / "facts.sql").write_text(text)
     answer = dbt(project, "parse")
     assert answer.returncode == 1
-    assert "hoodie.keep.min.commits=5 is not more than hoodie.clean.commits.retained=10" in answer.stdout
+    assert "archiving min_commits=5 is not more than hoodie.clean.commits.retained=10" in answer.stdout
     target = "{type: lakehouse, schema: analytics, hoodie: {hoodie.clean.commits.retained: 4}}"
     (project / "profiles.yml").write_text(f"demo: {{target: dev, outputs: {{dev: {target}}}}}\n")
     assert dbt(project, "parse").returncode == 0
+
+
+def test_values_of_a_service_are_told_by_the_names_that_its_config_has(project: Path) -> None:
+    services = "table_type='mor', compaction={'commits': 0, 'mode': 'async'}, archiving={'max_commits': 'many'}"
+    text = "{{ config(materialized='table', SERVICES, hoodie={'hoodie.keep.max.commits': 'few'}) }} select 1 as id"
+    (project / "models" / "facts.sql").write_text(text.replace("SERVICES", services))
+    answer = dbt(project, "parse")
+    assert answer.returncode == 1
+    assert "facts.sql): compaction commits='0' does not parse" in answer.stdout
+    assert "facts.sql): hoodie.keep.max.commits='few' does not parse" in answer.stdout
 
 
 def test_missing_java_is_explained_when_data_is_needed(project: Path) -> None:

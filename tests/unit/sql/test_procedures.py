@@ -506,10 +506,10 @@ def test_a_clean_is_not_told_to_keep_what_its_policy_does_not_look_at(table: Hoo
 @pytest.mark.parametrize("key", ["hoodie.clean.policy", "hoodie.cleaner.policy"])
 def test_an_option_of_a_clean_does_not_contradict_an_argument(table: HoodieTable, key: str) -> None:
     options = f"options => '{key}=KEEP_LATEST_FILE_VERSIONS', dry_run => true"
-    for argument in ("retain_commits => 1", "clean_policy => 'KEEP_LATEST_COMMITS'"):
-        with pytest.raises(OptionError, match=r"by one policy; given: .*hoodie\.clean\.policy KEEP_LATEST_FILE_VERSIONS"):
-            rows(table, f"call run_clean(table => 'a.b', {argument}, {options})")
-    for more in ("", "file_versions_retained => 2, "):
+    told = r"given: retain_commits \(KEEP_LATEST_COMMITS\), hoodie\.clean\.policy KEEP_LATEST_FILE_VERSIONS"
+    with pytest.raises(OptionError, match=f"CALL run_clean: a clean keeps by one policy; {told}"):
+        rows(table, f"call run_clean(table => 'a.b', retain_commits => 1, {options})")
+    for more in ("", "file_versions_retained => 2, ", "retain_commits => 1, file_versions_retained => 2, "):
         assert rows(table, f"call run_clean(table => 'a.b', {more}{options})")[0]["clean_policy"] == "KEEP_LATEST_FILE_VERSIONS"
 
 
@@ -522,6 +522,18 @@ def test_an_argument_of_a_clean_wins_over_the_option_of_the_same(lakehouse: Lake
     for option in ("hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained"):
         text = f"call run_clean(table => 'a.b', retain_commits => 1, options => '{option}=3', dry_run => true)"
         assert rows(table, text)[0]["total_files_deleted"] == 4
+    options = "options => 'hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS', dry_run => true"
+    assert rows(table, f"call run_clean(table => 'a.b', clean_policy => 'KEEP_LATEST_COMMITS', {options})")[0]["clean_policy"] == (
+        "KEEP_LATEST_COMMITS"
+    )
+
+
+@pytest.mark.parametrize("key", ["hoodie.clean.hours.retained", "hoodie.cleaner.hours.retained"])
+def test_an_option_of_a_clean_says_its_policy_as_an_argument_does(table: HoodieTable, key: str) -> None:
+    (done,) = rows(table, f"call run_clean(table => 'a.b', options => '{key}=3', dry_run => true)")
+    assert done["clean_policy"] == "KEEP_LATEST_BY_HOURS"
+    with pytest.raises(OptionError, match=r"given: retain_commits \(KEEP_LATEST_COMMITS\), hoodie\.clean\.hours\.retained"):
+        rows(table, f"call run_clean(table => 'a.b', retain_commits => 1, options => '{key}=3')")
 
 
 @pytest.mark.parametrize("asked", ["op => 'execute'", "instants => '20260101000000000'"])

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbt.adapters.lakehouse.names import did_you_mean
+from lakehouse_engine.api.errors import OptionError
+from lakehouse_engine.api.options import clean_policy_of
 
 SERVICES: dict[str, dict[str, str]] = {
     "compaction": {
@@ -50,12 +52,11 @@ CLUSTERING_TRIGGERS = {
 }
 """As `COMPACTION_MODES`, of a clustering."""
 _TRIGGER_KEY = SERVICES["compaction"]["trigger"]
-CLEAN_POLICIES = {
-    "commits_retained": "keep_latest_commits",
-    "fileversions_retained": "keep_latest_file_versions",
-    "hours_retained": "keep_latest_by_hours",
+_COUNTED_BY = {
+    "commits": ("num_commits", "num_commits_after_last_request", "num_and_time", "num_or_time"),
+    "seconds": ("time_elapsed", "num_and_time", "num_or_time"),
 }
-"""What a clean keeps by, and the policy that looks at it. The last two say their policy; the first one's is the default."""
+"""What may make a compaction due, and the triggers that look at it."""
 LAYOUTS = ("linear", "z_order", "z-order", "zorder", "hilbert")
 
 
@@ -74,14 +75,27 @@ def service_options(config: Mapping[str, Any]) -> dict[str, str]:
         if service == "clustering" and given:
             chosen |= CLUSTERING_TRIGGERS[_trigger(given)]
             given = {**given, "order_by": _joined(given.get("order_by"))}
-        if service == "cleaning" and given.get("policy") is None:
-            given = {**given, "policy": next((CLEAN_POLICIES[key] for key in _retained(given) if key != "commits_retained"), None)}
+        if service == "cleaning":
+            given = {**given, "policy": _clean_policy(given)}
         chosen |= texts({keys[key]: value for key, value in given.items() if keys[key]})
     return chosen
 
 
-def _retained(cleaning: Mapping[str, Any]) -> list[str]:
-    return [key for key in CLEAN_POLICIES if cleaning.get(key) is not None]
+def in_short_names(text: str, config: Mapping[str, Any]) -> str:
+    """What the engine says about options, with those that the config of a service gives called as it calls them."""
+    stated = config.get("hoodie") or {}
+    for service, keys in SERVICES.items():
+        for short, key in keys.items():
+            if key and key not in stated and (config.get(service) or {}).get(short) is not None:
+                text = text.replace(key, f"{service} {short}")
+    return text
+
+
+def _clean_policy(cleaning: Mapping[str, Any]) -> str | None:
+    """Raises the engine's `OptionError` where more than one policy is meant."""
+    keys = SERVICES["cleaning"]
+    given = {key: cleaning[short] for short, key in keys.items() if cleaning.get(short) is not None}
+    return clean_policy_of(given, {key: short for short, key in keys.items()})
 
 
 def _trigger(clustering: Mapping[str, Any]) -> str:
@@ -122,19 +136,19 @@ def service_findings(name: str, config: Mapping[str, Any]) -> Iterator[str]:
     hoodie = config.get("hoodie")
     stated = hoodie.get(_TRIGGER_KEY) if isinstance(hoodie, Mapping) else None
     trigger = str(stated or compaction.get("trigger") or "num_commits").lower()
-    if compaction.get("seconds") is not None and trigger in ("num_commits", "num_commits_after_last_request"):
-        yield f"{name}: compaction seconds count with a trigger of them: time_elapsed, num_and_time or num_or_time"
+    for counted, triggers in _COUNTED_BY.items():
+        if compaction.get(counted) is not None and trigger not in triggers:
+            yield f"{name}: compaction {counted} count with a trigger of them: {', '.join(triggers)}"
     clustering, cleaning = config.get("clustering"), config.get("cleaning")
     yield from _clustering_findings(name, clustering if isinstance(clustering, Mapping) else {})
     yield from _cleaning_findings(name, cleaning if isinstance(cleaning, Mapping) else {})
 
 
 def _cleaning_findings(name: str, cleaning: Mapping[str, Any]) -> Iterator[str]:
-    given, policy = _retained(cleaning), cleaning.get("policy")
-    if policy is None and len(given) > 1:
-        yield f"{name}: cleaning keeps by one policy, and {' and '.join(given)} are of several; keep one, or name the policy"
-    elif policy is not None and given and str(policy).lower() not in (CLEAN_POLICIES[key] for key in given):
-        yield f"{name}: cleaning policy '{policy}' does not look at {given[0]}, which is for {CLEAN_POLICIES[given[0]]}"
+    try:
+        _clean_policy(cleaning)
+    except OptionError as error:
+        yield f"{name}: {in_short_names(str(error), {'cleaning': cleaning})}"
 
 
 def _clustering_findings(name: str, clustering: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dbt.adapters.lakehouse.bridge.files import META
 from dbt.adapters.lakehouse.config.findings import refuse
 from dbt.adapters.lakehouse.config.keys import CONFIG_OF_OPTION
 from dbt.adapters.lakehouse.config.model_config import STORED, config_findings, names, strategy_findings
-from dbt.adapters.lakehouse.config.service_config import service_options
+from dbt.adapters.lakehouse.config.service_config import in_short_names, service_options
 from dbt.adapters.lakehouse.names import did_you_mean, missing_names, node_label, source_label
 
 CHECKED = ("model", "seed", "snapshot")
@@ -95,7 +95,8 @@ def _findings(node: Any, project: str, macros: Collection[str], option_findings:
     services = service_options(config) if not found else {}  # only for services with readable configs
     hoodie = config.get("hoodie")
     given = {key: value for key, value in hoodie.items() if key not in CONFIG_OF_OPTION} if isinstance(hoodie, Mapping) else {}
-    yield from (f"{name}: {text}" for text in option_findings({**services, **given}))
+    told = option_findings({**services, **given})
+    yield from (f"{name}: {in_short_names(text, config) if services else text}" for text in told)
 
 
 def _language_findings(name: str, node: Any) -> Iterator[str]:
