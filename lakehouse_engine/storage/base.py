@@ -63,7 +63,9 @@ class Storage(Protocol):
         ...
 
     def list(self, path: str = "") -> Listing:
-        """Direct children sorted by name; empty for an absent directory. Links to directories, or out of the root, are left out."""
+        """Direct children sorted by name, as they were at one moment: a file that was removed after another is not missing where that one
+        is listed. Empty for an absent directory. Links to directories, or out of the root, are left out.
+        """
         ...
 
     def walk(self, path: str = "") -> Listing:
