@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lakehouse_engine.errors import CommitConflictError
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.keys import FileGroupId
-from lakehouse_engine.model.plans import HoodieCompactionPlan
+from lakehouse_engine.model.plans import HoodieCompactionOperation, HoodieCompactionPlan
 from lakehouse_engine.view.plans import clustering_groups, may_cluster
 from lakehouse_engine.view.table_state import TableState
 
@@ -36,14 +38,21 @@ def compacting_groups(state: TableState) -> dict[FileGroupId, str]:
     """Instant of the pending compaction of each group that is in one's plan: logs written now belong to the slice that the compaction will
     make.
     """
-    groups: dict[FileGroupId, str] = {}
+    return {group: instant for group, instant, _ in _planned(state)}
+
+
+def compacted_logs(state: TableState) -> dict[FileGroupId, frozenset[str]]:
+    """Names of the log files that a pending compaction will merge, of each group that is in one's plan."""
+    return {group: frozenset(operation.delta_file_paths or ()) for group, _, operation in _planned(state)}
+
+
+def _planned(state: TableState) -> Iterator[tuple[FileGroupId, str, HoodieCompactionOperation]]:
     for instant in state.timeline.pending():
         if instant.action is Action.COMPACTION:
             requested = Instant(instant.requested_time, Action.COMPACTION, State.REQUESTED)
             plan = state.active.plan(HoodieCompactionPlan, requested)
             for operation in plan.operations or ():
-                groups[FileGroupId(operation.partition_path or "", operation.file_id or "")] = instant.requested_time
-    return groups
+                yield FileGroupId(operation.partition_path or "", operation.file_id or ""), instant.requested_time, operation
 
 
 def check_not_compacting(group: FileGroupId, compacting: dict[FileGroupId, str]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from lakehouse_engine.commit.concurrency.pending import compacted_logs
 from lakehouse_engine.compat import cached_property
 from lakehouse_engine.files.log_scanner import LogScope
 from lakehouse_engine.files.merge_rules import MergeRules
@@ -33,6 +34,11 @@ class LogFacts(Protocol):
         """Path of a log -> number of records that commits inserted and deleted there."""
         ...
 
+    @property
+    def compacted(self) -> Mapping[FileGroupId, frozenset[str]]:
+        """As `commit.concurrency.pending.compacted_logs`."""
+        ...
+
 
 class _Facts:
     """Those of a state, read on demand."""
@@ -58,6 +64,10 @@ class _Facts:
                     changes[stat.path] = (inserts + stat.num_inserts, deletes + stat.num_deletes)
         return changes
 
+    @cached_property
+    def compacted(self) -> Mapping[FileGroupId, frozenset[str]]:
+        return compacted_logs(self._state)
+
 
 @dataclass(frozen=True, slots=True)
 class KnownFacts:
@@ -66,15 +76,17 @@ class KnownFacts:
     promises: Mapping[FileGroupId, Sequence[LogPromise]]
     told: ToldLogs
     changes: Mapping[str, tuple[int, int]]
+    compacted: Mapping[FileGroupId, frozenset[str]]
 
     @classmethod
     def of(cls, facts: LogFacts, slices: Sequence[FileSlice]) -> KnownFacts:
         logged = [piece for piece in slices if piece.log_files]
         if not logged:
-            return cls({}, NOT_TOLD, {})
+            return cls({}, NOT_TOLD, {}, {})
         promises = {piece.group: facts.promises[piece.group] for piece in logged if piece.group in facts.promises}
         paths = {log.path for piece in logged for log in piece.log_files}
-        return cls(promises, facts.told, {path: counts for path, counts in facts.changes.items() if path in paths})
+        compacted = {piece.group: facts.compacted[piece.group] for piece in logged if piece.group in facts.compacted}
+        return cls(promises, facts.told, {path: counts for path, counts in facts.changes.items() if path in paths}, compacted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,12 @@ class SliceLogs:
 
     def logged(self, piece: FileSlice) -> LoggedSlice:
         return LoggedSlice(piece, tuple(self.facts.promises.get(piece.group, ())), self.facts.told)
+
+    def planned(self, piece: FileSlice) -> LoggedSlice | None:
+        """What a pending compaction will make the base file of, if it merges logs."""
+        names = self.facts.compacted.get(piece.group, frozenset())
+        logs = tuple(log for log in piece.log_files if log.name in names)
+        return replace(self.logged(piece), slice=replace(piece, log_files=logs)) if logs else None
 
     def may_insert(self, piece: FileSlice) -> bool:
         """True if logs of the slice may have keys that its base file lacks.

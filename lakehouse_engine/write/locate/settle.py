@@ -81,7 +81,8 @@ class SettleTask:
 
     `keys[i]` is the key of batch row `rows[i]` (None: row i), and `ordering` has its ordering values (empty if they do not count); `merger`
     decides between them and stored rows. Base rows at `positions` (ascending) have the keys `found`. With `fold`, the slice's logs are
-    read, unless `side` has their content. `indexed_in` is the name of a table whose index says that the slice has every key.
+    read, unless `side` has their content. `indexed_in` is the name of a table whose index says that the slice has every key. `planned` is
+    the part of the slice that a pending compaction will merge, if its logs matter.
     """
 
     reader: SliceReader
@@ -95,6 +96,7 @@ class SettleTask:
     fold: bool
     side: StoredSide | None = None
     indexed_in: str | None = None
+    planned: LoggedSlice | None = None
 
 
 def settle(task: SettleTask) -> SliceHits:
@@ -147,13 +149,17 @@ class KeyLogs:
             return cls(np.full(len(task.keys), NO_ROW, np.int64), pa.table({}), np.empty(0, dtype=bool), none)
         if task.side is not None:
             return task.side.logs(task.keys)
-        reader = task.reader
+        return cls.folded(task.reader, task.piece, task.keys)
+
+    @classmethod
+    def folded(cls, reader: SliceReader, piece: LoggedSlice, keys: pa.Array) -> KeyLogs:
+        """What the logs of a slice say about `keys`."""
         wanted = plain(projected_schema(reader.schema, reader.rules.columns(reader.schema, base=False)))
-        outcome = fold_logs(scan_logs(reader.storage, task.piece, reader.scope).blocks, wanted, reader.rules, keys=task.keys)
-        rows = np.full(len(task.keys), NO_ROW, np.int64)
-        at = pc.index_in(task.keys, value_set=outcome.known_keys)
+        outcome = fold_logs(scan_logs(reader.storage, piece, reader.scope).blocks, wanted, reader.rules, keys=keys)
+        rows = np.full(len(keys), NO_ROW, np.int64)
+        at = pc.index_in(keys, value_set=outcome.known_keys)
         rows[np.asarray(at.is_valid())] = outcome.rows[np.asarray(at.drop_null()).astype(np.int64)]
-        deleted_at = pa.nulls(len(task.keys)) if outcome.deleted_at is None else outcome.deleted_at.take(at)
+        deleted_at = pa.nulls(len(keys)) if outcome.deleted_at is None else outcome.deleted_at.take(at)
         return cls(rows, outcome.data, reader.rules.deletions(outcome.data), deleted_at)
 
     @property
@@ -225,6 +231,8 @@ class _Settling:
         # Among logs ordering counts whatever the merger says, against an existing row or one marked as deletion.
         self._yield_to_logs(wins, deletes, in_logs & (newer | ~alive), logged)
         self._yield_to_deletions(wins, (logged == DELETED) & ~alive)
+        if self.task.planned is not None and merger.compares_ordering:
+            self._yield_to_planned(wins, self.task.planned, wins & ~alive)
         return alive, wins, deletes, doubtful
 
     def _decide(self, wins: Mask, deletes: Mask, chosen: Mask, stored: _Values) -> None:
@@ -251,6 +259,16 @@ class _Settling:
         if self.task.reader.rules.weighs_deletions and chosen.any():
             deleted_at = self._deleted_at(chosen)
             wins[chosen] &= incoming_wins(values_of_fields(deleted_at), self._incoming(chosen)) | np.asarray(deleted_at.is_null())
+
+    def _yield_to_planned(self, wins: Mask, planned: LoggedSlice, chosen: Mask) -> None:
+        """A deletion above a pending compaction keeps no row from its base file: one that comes back, above both, meets it there."""
+        if chosen.any():
+            reader = self.task.reader
+            logs = KeyLogs.folded(reader, planned, self.task.keys.take(pa.array(self.keys[chosen])))
+            there = np.zeros(len(self.keys), dtype=bool)
+            there[np.flatnonzero(chosen)[logs.alive]] = True
+            won = self.task.merger.wins(logs.values(logs.rows[logs.alive], reader.rules.ordering), self._incoming(there))
+            wins[there] &= True if won is None else won
 
     def _deleted_at(self, chosen: Mask) -> pa.Array:
         return self.logs.deleted_at.take(pa.array(self.keys[chosen]))

@@ -92,7 +92,9 @@ class _Finder:
         merger, fold = self.context.merger, bool(piece.log_files)
         side = None if self.located is None else self.located.side(piece)
         indexed_in = self.context.config.name if self.exact else None
-        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold, side, indexed_in)
+        weighs = bool(self.ordering) and self.logs.reader.rules.merger.compares_ordering
+        planned = self.logs.planned(piece) if weighs and self.logs.may_delete(piece) else None
+        return SettleTask(self.logs.reader, logged, keys, rows, ordering, positions, found, merger, fold, side, indexed_in, planned)
 
     def _values(self, rows: Rows | None) -> tuple[pa.Array, tuple[pa.Array, ...]]:
         if rows is None:

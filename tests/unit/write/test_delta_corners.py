@@ -26,6 +26,7 @@ from tests.support.readers import assert_same_rows, read_with_hudi_rs
 from tests.support.table_builder import TableBuilder
 from tests.support.table_model import DELETED, Row
 from tests.support.tasks import replace_tasks
+from tests.support.versions import VERSIONS, tables_of
 from tests.unit.write.test_delta_writes import make, row
 
 ORDERED: dict[str, Any] = {"ordering": "ts", "options": {"hoodie.parquet.small.file.limit": 0}}
@@ -357,6 +358,30 @@ def test_while_a_compaction_is_pending_logs_go_to_the_slice_that_it_will_make(tm
     assert built.table.timeline == before
     built.table.compact("run")
     built.upsert([row(1, ts=1)])
+    assert_same_rows(read_with_hudi_rs(built.path), built.check_snapshot())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "BUCKET"])
+def test_a_row_that_comes_back_above_a_pending_compaction_is_compared_with_the_row_that_this_will_store(
+    tmp_path: Path, version: int, index: str
+) -> None:
+    """Its base file has the row that was logged below, whatever was deleted since."""
+    buckets = {"hoodie.bucket.index.num.buckets": "1"} if index == "BUCKET" else {}
+    with tables_of(version):
+        built = make(tmp_path, index=index, properties=buckets, **ORDERED)
+    built.insert([row(1, ts=2), row(2)])
+    built.upsert([row(1, ts=5)])
+    built.table.compact("schedule")
+    built.delete([row(1)])
+    before = built.table.timeline
+    with pytest.raises(CommitConflictError, match="run the compaction first"):
+        built.upsert([row(1, ts=4)])
+    assert built.table.timeline == before
+    built.upsert([row(1, "back", ts=5), row(3)])
+    built.check()
+    built.table.compact("run")
+    built.check()
     assert_same_rows(read_with_hudi_rs(built.path), built.check_snapshot())
 
 
