@@ -77,6 +77,7 @@ def test_a_table_brings_the_options_of_its_model_and_of_the_profile() -> None:
     defaults = {"hoodie.keep.min.commits": "9"}
     for ways in ({"model": "orders"}, {"tag": "crm"}, {"all": True}):
         (one,) = select_tables(nodes, ways, lambda *name: True, defaults)
-        assert one.options == {"hoodie.keep.min.commits": "9", "hoodie.clean.commits.retained": "2"}, ways
+        of_model = {"hoodie.clean.commits.retained": "2", "hoodie.clean.policy": "KEEP_LATEST_COMMITS"}
+        assert one.options == {"hoodie.keep.min.commits": "9", **of_model}, ways
     (other,) = select_tables({}, {"relation": "s.orders"}, lambda *name: True, defaults)
     assert other.options == defaults
