@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lakehouse_engine.commit.leftovers.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.log_owners import LogOwners, log_owners
 from lakehouse_engine.commit.rollback.blocks import group_logs, listed_logs
 from lakehouse_engine.commit.rollback.markers import has_markers, markers_of
 from lakehouse_engine.errors import FileNameError, StoredFileNotFoundError
@@ -69,7 +69,17 @@ def _listed(state: TableState, time: str) -> Iterator[BaseFile | LogFile]:
 
 def _logged(state: TableState, logs: Iterable[LogFile], time: str) -> Iterator[LogFile]:
     """Log files with a block of that instant. No block of a slice is older than the slice."""
-    yield from (log for log in logs if not is_later(log.instant_time, time) and time in log_owners(state.storage, log).writers)
+    for log in logs:
+        if not is_later(log.instant_time, time) and (owners := _owners(state, log)) is not None and time in owners.writers:
+            yield log
+
+
+def _owners(state: TableState, log: LogFile) -> LogOwners | None:
+    """None for a file that only has a marker, or that went since it was listed: writers without the lock take back their own."""
+    try:
+        return log_owners(state.storage, log)
+    except StoredFileNotFoundError:
+        return None
 
 
 def _parsed(paths: Iterable[str]) -> Iterator[BaseFile | LogFile]:
@@ -86,10 +96,9 @@ def _request(state: TableState, file: BaseFile | LogFile, time: str, pinned: dic
         if file.instant_time != time:
             raise FileNameError(f"{time} cannot have written {file.path!r}", path=file.path, instant=time)
         return _deletion(state, file, time)
-    try:
-        owners = log_owners(state.storage, file)
-    except StoredFileNotFoundError:
-        return None  # it only had a marker
+    owners = _owners(state, file)
+    if owners is None:
+        return None
     if owners.only(time) and file.path not in pinned:
         return _deletion(state, file, file.instant_time)
     return _block(state, file) if time in owners.writers else None

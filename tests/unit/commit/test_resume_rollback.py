@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from lakehouse_engine.commit.rollback import plan
+from lakehouse_engine.commit.rollback.blocks import listed_logs
 from lakehouse_engine.commit.rollback.plan import plan_rollback
 from lakehouse_engine.format.v6.plans_codec import encode_plan
+from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.instant import Action, Instant, State
 from lakehouse_engine.model.plans import HoodieInstantInfo, HoodieRollbackPlan, HoodieRollbackRequest
+from lakehouse_engine.storage.base import Storage
 from lakehouse_engine.timeline.active import ActiveTimeline
 from lakehouse_engine.timeline.clock import InstantClock
 from tests.support.table_builder import TableBuilder, rich_row
@@ -53,11 +59,35 @@ def test_a_rollback_whose_logs_are_gone_leaves_no_file_of_its_own(tmp_path: Path
         latest_base_instant=slice_of_compaction.base_instant,
         log_blocks_to_be_deleted={log.path: 1},
     )
-    plan = HoodieRollbackPlan(instant_to_rollback=HoodieInstantInfo(commit_time=lost, action="deltacommit"), rollback_requests=(request,))
+    stored = HoodieRollbackPlan(instant_to_rollback=HoodieInstantInfo(commit_time=lost, action="deltacommit"), rollback_requests=(request,))
     state = built.table.state
     requested = Instant(InstantClock().next(state.timeline), Action.ROLLBACK, State.REQUESTED)
-    ActiveTimeline(state.storage, state.format).create_requested(requested, encode_plan(plan))
+    ActiveTimeline(state.storage, state.format).create_requested(requested, encode_plan(stored))
     built.upsert([rich_row(2, seed=3)])
     built.check()
     names = {path.name.partition("_")[2].partition(".log")[0] for path in built.path.glob(".*.log.*")}
     assert names == {first}
+
+
+def test_a_log_that_its_writer_takes_back_meanwhile_does_not_keep_a_rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writers without the lock remove what they logged, while a write that died without markers is looked for in every log."""
+    built = TableBuilder.create(tmp_path / "t", table_type="mor", ordering="ts")
+    built.insert([rich_row(1), rich_row(2)])
+    built.upsert([rich_row(2, seed=1)])
+    state = built.table.state
+    [log] = built.path.rglob(".*.log.*")
+    theirs = log.with_name(log.name.replace(".log.1_", ".log.2_"))
+    theirs.write_bytes(log.read_bytes())
+    dead = Instant(InstantClock().next(state.timeline), Action.DELTA_COMMIT, State.REQUESTED)
+    state.active.to_inflight(state.active.create_requested(dead))
+
+    def listed(storage: Storage, partition: str) -> list[LogFile]:
+        found = list(listed_logs(storage, partition))
+        theirs.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(plan, "listed_logs", listed)
+    built.upsert([rich_row(3)])
+    assert not theirs.exists()
+    assert built.table.timeline.find(dead.requested_time) is None
+    built.check()
