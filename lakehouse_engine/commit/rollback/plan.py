@@ -75,7 +75,7 @@ def _logged(state: TableState, logs: Iterable[LogFile], time: str) -> Iterator[L
 
 
 def _owners(state: TableState, log: LogFile) -> LogOwners | None:
-    """None for a file that only has a marker, or that went since it was listed: writers without the lock take back their own."""
+    """Writers in a log file; None if it only has a marker, or went since it was listed: writers without the lock take back their own."""
     try:
         return log_owners(state.storage, log)
     except StoredFileNotFoundError:
