@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import pickle
 import threading
-from collections.abc import Iterator
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -245,31 +244,20 @@ def test_a_listing_is_of_one_moment_while_files_go(storage: LocalStorage, root: 
     for name in names:
         storage.create(name, b"x")
     (root / "link.commit").symlink_to(root / "nowhere")
-    entries, removed = os.scandir, names[:2]
+    look, gone = local._status, list[str]()
 
-    class Removing:
-        """The directory's entries, oldest first: after the first was looked at, two are removed."""
+    def looked_at(entry: os.DirEntry[str]) -> os.stat_result | None:
+        """After the first file was looked at, it goes, and then another one."""
+        found = look(entry)
+        if not gone:
+            gone.extend([entry.name, next(name for name in names if name != entry.name)])
+            for name in gone:
+                os.unlink(root / name)
+        return found
 
-        def __init__(self, path: str) -> None:
-            with entries(path) as found:
-                self.found = sorted(found, key=lambda entry: entry.name)
-
-        def __enter__(self) -> None:
-            """Nothing is open."""
-
-        def __exit__(self, *error: object) -> None:
-            """Nothing is open."""
-
-        def __iter__(self) -> Iterator[os.DirEntry[str]]:
-            for number, entry in enumerate(self.found):
-                if number == 1 and removed:
-                    os.unlink(root / removed.pop(0))
-                    os.unlink(root / removed.pop(0))
-                yield entry
-
-    monkeypatch.setattr(os, "scandir", Removing)
-    assert [entry.path for entry in storage.list()] == names[2:]
-    assert not removed
+    monkeypatch.setattr(local, "_status", looked_at)
+    assert [entry.path for entry in storage.list()] == [name for name in names if name not in gone]
+    assert len(gone) == 2
 
 
 def test_directory_removed_between_listing_and_use_is_no_error(storage: LocalStorage, root: Path) -> None:
