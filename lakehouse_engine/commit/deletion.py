@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from lakehouse_engine.commit.leftovers.log_owners import log_owners
+from lakehouse_engine.commit.leftovers.log_owners import find_log_owners
 from lakehouse_engine.commit.leftovers.strays import stray_files
 from lakehouse_engine.commit.versions import needed_files
 from lakehouse_engine.engine import LocalRunner, looking_runner
-from lakehouse_engine.errors import FileNameError, LakehouseError, ProtectedFileError, StoredFileNotFoundError
+from lakehouse_engine.errors import FileNameError, LakehouseError, ProtectedFileError
 from lakehouse_engine.format.file_names import is_base_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.order import Order
@@ -132,10 +132,8 @@ def parse_data_file(path: str) -> BaseFile | LogFile:
 def _written_by(storage: Storage, file: BaseFile | LogFile, instant_time: str) -> bool:
     if isinstance(file, BaseFile):
         return file.instant_time == instant_time
-    try:
-        return log_owners(storage, file).only(instant_time)
-    except StoredFileNotFoundError:
-        return True  # an earlier run of a resumed rollback has deleted it
+    owners = find_log_owners(storage, file)
+    return owners is None or owners.only(instant_time)
 
 
 def _written_after(storage: Storage, order: Order, file: BaseFile | LogFile, instant_time: str) -> bool:
@@ -143,8 +141,5 @@ def _written_after(storage: Storage, order: Order, file: BaseFile | LogFile, ins
         return order.is_after(file.instant_time, instant_time)
     if order.is_after(file.instant_time, instant_time):
         return True  # no block of a slice is older than the slice
-    try:
-        owners = log_owners(storage, file)
-    except StoredFileNotFoundError:
-        return True
-    return owners.only_after(order, instant_time)
+    owners = find_log_owners(storage, file)
+    return owners is None or owners.only_after(order, instant_time)

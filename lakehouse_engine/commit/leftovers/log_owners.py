@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakehouse_engine.errors import StoredFileNotFoundError
 from lakehouse_engine.files.mapped import mapped
 from lakehouse_engine.format.log.blocks import DATA_BLOCKS, BlockType, LogBlock
 from lakehouse_engine.format.log.reader import read_blocks
@@ -49,6 +50,16 @@ def log_owners(storage: Storage, log: LogFile) -> LogOwners:
         frozenset(block.instant_time for block in blocks if block.type in _ROWS and block.instant_time),
         frozenset(pair for block in blocks if (pair := _taken_back(block)) is not None),
     )
+
+
+def find_log_owners(storage: Storage, log: LogFile) -> LogOwners | None:
+    """`log_owners`; None if the file is not there: it only had a marker, an earlier run deleted it, or it went since it was listed, as
+    writers without the lock take back their own.
+    """
+    try:
+        return log_owners(storage, log)
+    except StoredFileNotFoundError:
+        return None
 
 
 def _taken_back(block: LogBlock) -> tuple[str, str] | None:

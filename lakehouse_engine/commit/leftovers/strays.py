@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from lakehouse_engine.commit.leftovers.log_owners import LogOwners, log_owners
+from lakehouse_engine.commit.leftovers.log_owners import LogOwners, find_log_owners
 from lakehouse_engine.commit.rollback.blocks import ROLLBACK_TOKEN
-from lakehouse_engine.errors import FormatError, StoredFileNotFoundError
+from lakehouse_engine.errors import FormatError
 from lakehouse_engine.model.files import LogFile
 from lakehouse_engine.model.logged import ToldLogs
 from lakehouse_engine.model.table_config import TableType
@@ -54,9 +54,8 @@ def _unnamed_logs(state: TableState, partitions: Iterable[str]) -> Iterator[LogF
 
 def _is_stray(state: TableState, log: LogFile, told: ToldLogs, *, torn: bool) -> bool:
     """True if only completed writes that do not name it have blocks in a log file. `torn`: also a file without any block."""
-    try:
-        owners = log_owners(state.storage, log)
-    except StoredFileNotFoundError:
+    owners = find_log_owners(state.storage, log)
+    if owners is None:
         return False
     return torn if owners.is_torn else _are_told(owners, told)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lakehouse_engine.commit.leftovers.log_owners import LogOwners, log_owners
+from lakehouse_engine.commit.leftovers.log_owners import find_log_owners
 from lakehouse_engine.commit.rollback.blocks import group_logs, listed_logs
 from lakehouse_engine.commit.rollback.markers import has_markers, markers_of
-from lakehouse_engine.errors import FileNameError, StoredFileNotFoundError
+from lakehouse_engine.errors import FileNameError
 from lakehouse_engine.format.file_names import MarkerType, is_base_file_name, is_log_file_name, parse_base_file, parse_log_file
 from lakehouse_engine.model.files import BaseFile, LogFile
 from lakehouse_engine.model.instant import Instant
@@ -70,16 +70,8 @@ def _listed(state: TableState, time: str) -> Iterator[BaseFile | LogFile]:
 def _logged(state: TableState, logs: Iterable[LogFile], time: str) -> Iterator[LogFile]:
     """Log files with a block of that instant. No block of a slice is older than the slice."""
     for log in logs:
-        if not is_later(log.instant_time, time) and (owners := _owners(state, log)) is not None and time in owners.writers:
+        if not is_later(log.instant_time, time) and (owners := find_log_owners(state.storage, log)) is not None and time in owners.writers:
             yield log
-
-
-def _owners(state: TableState, log: LogFile) -> LogOwners | None:
-    """Writers in a log file; None if it only has a marker, or went since it was listed: writers without the lock take back their own."""
-    try:
-        return log_owners(state.storage, log)
-    except StoredFileNotFoundError:
-        return None
 
 
 def _parsed(paths: Iterable[str]) -> Iterator[BaseFile | LogFile]:
@@ -96,7 +88,7 @@ def _request(state: TableState, file: BaseFile | LogFile, time: str, pinned: dic
         if file.instant_time != time:
             raise FileNameError(f"{time} cannot have written {file.path!r}", path=file.path, instant=time)
         return _deletion(state, file, time)
-    owners = _owners(state, file)
+    owners = find_log_owners(state.storage, file)
     if owners is None:
         return None
     if owners.only(time) and file.path not in pinned:
