@@ -82,7 +82,7 @@ class SettleTask:
     `keys[i]` is the key of batch row `rows[i]` (None: row i), and `ordering` has its ordering values (empty if they do not count); `merger`
     decides between them and stored rows. Base rows at `positions` (ascending) have the keys `found`. With `fold`, the slice's logs are
     read, unless `side` has their content. `indexed_in` is the name of a table whose index says that the slice has every key. `planned` is
-    the part of the slice that a pending compaction will merge, if its logs matter.
+    the part of the slice that a pending compaction will merge, where ordering values count against it.
     """
 
     reader: SliceReader
@@ -231,7 +231,7 @@ class _Settling:
         # Among logs ordering counts whatever the merger says, against an existing row or one marked as deletion.
         self._yield_to_logs(wins, deletes, in_logs & (newer | ~alive), logged)
         self._yield_to_deletions(wins, (logged == DELETED) & ~alive)
-        if self.task.planned is not None and merger.compares_ordering:
+        if self.task.planned is not None:
             self._yield_to_planned(wins, self.task.planned, wins & ~alive)
         return alive, wins, deletes, doubtful
 
